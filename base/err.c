@@ -1,0 +1,92 @@
+#include "base/err.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static void vformat(char *to, size_t n, const char *fmt, va_list ap)
+{
+	if (vsnprintf(to, n, fmt, ap) < 0)
+		to[0] = '\0';
+}
+
+int err_set(struct err *e, int code, const char *fmt, ...)
+{
+	if (!e)
+		return code;
+	va_list ap;
+	va_start(ap, fmt);
+	e->code = code;
+	vformat(e->text, sizeof(e->text), fmt, ap);
+	va_end(ap);
+	return code;
+}
+
+int err_wrap(struct err *e, const char *fmt, ...)
+{
+	if (!e)
+		return -EIO;
+	char context[ERR_TEXT_MAX], old[ERR_TEXT_MAX];
+	va_list ap;
+	va_start(ap, fmt);
+	vformat(context, sizeof(context), fmt, ap);
+	va_end(ap);
+	memcpy(old, e->text, sizeof(old));
+	/* A long context is cut, never the cause: the cause is what helps. */
+	size_t cause = strnlen(old, sizeof(old) - 1);
+	size_t room = sizeof(e->text) - 1 - cause;
+	size_t keep = strnlen(context, sizeof(context));
+	if (room < 3)
+		return e->code;
+	if (keep > room - 2)
+		keep = room - 2;
+	memcpy(e->text, context, keep);
+	memcpy(e->text + keep, ": ", 2);
+	memcpy(e->text + keep + 2, old, cause);
+	e->text[keep + 2 + cause] = '\0';
+	return e->code;
+}
+
+int err_errno(struct err *e, const char *fmt, ...)
+{
+	int saved = errno;
+	if (!e)
+		return -saved;
+	char context[ERR_TEXT_MAX];
+	va_list ap;
+	va_start(ap, fmt);
+	vformat(context, sizeof(context), fmt, ap);
+	va_end(ap);
+	char reason[64];
+	e->code = -saved;
+	snprintf(e->text, sizeof(e->text), "%.180s: %s", context,
+		strerror_r(saved, reason, sizeof(reason)));
+	return -saved;
+}
+
+int err_http_status(int code)
+{
+	switch (-code) {
+	case EINVAL:
+		return 400;
+	case EACCES:
+	case EPERM:
+		return 403;
+	case ENOENT:
+		return 404;
+	case EBUSY:
+	case EEXIST:
+		return 409;
+	case E2BIG:
+		return 413;
+	case ENOEXEC: /* a harness or policy that cannot be met */
+		return 422;
+	case EDQUOT:
+	case EAGAIN:
+		return 429;
+	case ESHUTDOWN:
+		return 503;
+	default:
+		return 500;
+	}
+}

@@ -1,0 +1,150 @@
+#include "base/fd.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+void fd_close(int fd)
+{
+	if (fd < 0)
+		return;
+	int saved = errno;
+	(void)close(fd); /* EINTR closes on Linux too; EIO was reported by fsync where it matters */
+	errno = saved;
+}
+
+int fd_write_all(int fd, const void *p, size_t n)
+{
+	const char *at = p;
+	while (n > 0) {
+		ssize_t k = write(fd, at, n);
+		if (k < 0) {
+			if (errno == EINTR)
+				continue;
+			return -errno;
+		}
+		at += k;
+		n -= (size_t)k;
+	}
+	return 0;
+}
+
+static ssize_t read_full(int fd, char *to, size_t n, off_t at)
+{
+	size_t have = 0;
+	while (have < n) {
+		ssize_t k = at < 0 ? read(fd, to + have, n - have)
+				   : pread(fd, to + have, n - have, at + (off_t)have);
+		if (k < 0) {
+			if (errno == EINTR)
+				continue;
+			return -errno;
+		}
+		if (k == 0)
+			break;
+		have += (size_t)k;
+	}
+	return (ssize_t)have;
+}
+
+ssize_t fd_read_full(int fd, void *p, size_t n)
+{
+	return read_full(fd, p, n, -1);
+}
+
+ssize_t fd_pread_full(int fd, void *p, size_t n, off_t at)
+{
+	return read_full(fd, p, n, at);
+}
+
+int fd_slurp(int fd, size_t max, char **ret, size_t *ret_len)
+{
+	size_t have = 0, room = 4096 < max + 1 ? 4096 : max + 1;
+	char *bytes = malloc(room + 1);
+	if (!bytes)
+		return -ENOMEM;
+	for (;;) {
+		ssize_t k = fd_read_full(fd, bytes + have, room - have);
+		if (k < 0) {
+			free(bytes);
+			return (int)k;
+		}
+		have += (size_t)k;
+		if (have < room)
+			break;
+		if (have > max) {
+			free(bytes);
+			return -E2BIG;
+		}
+		room = room * 2 < max + 1 ? room * 2 : max + 1;
+		char *more = realloc(bytes, room + 1);
+		if (!more) {
+			free(bytes);
+			return -ENOMEM;
+		}
+		bytes = more;
+	}
+	bytes[have] = '\0';
+	*ret = bytes;
+	if (ret_len)
+		*ret_len = have;
+	return 0;
+}
+
+int file_slurp_at(int dirfd, const char *path, size_t max, char **ret, size_t *ret_len)
+{
+	auto_close int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (fd < 0)
+		return -errno;
+	struct stat st;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (S_ISDIR(st.st_mode))
+		return -EISDIR;
+	return fd_slurp(fd, max, ret, ret_len);
+}
+
+int file_slurp(const char *path, size_t max, char **ret, size_t *ret_len)
+{
+	return file_slurp_at(AT_FDCWD, path, max, ret, ret_len);
+}
+
+int fd_sealed_memfd(const char *name, const void *p, size_t n)
+{
+	auto_close int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd < 0)
+		return -errno;
+	int r = fd_write_all(fd, p, n);
+	if (r < 0)
+		return r;
+	if (fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+		return -errno;
+	if (lseek(fd, 0, SEEK_SET) < 0)
+		return -errno;
+	return take_fd(fd);
+}
+
+int fd_set_nonblock(int fd, int on)
+{
+	int flags = fcntl(fd, F_GETFL);
+	if (flags < 0)
+		return -errno;
+	flags = on ? flags | O_NONBLOCK : flags & ~O_NONBLOCK;
+	return fcntl(fd, F_SETFL, flags) < 0 ? -errno : 0;
+}
+
+int fd_count(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	if (!d)
+		return -errno;
+	int n = 0;
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n - 3; /* ".", ".." and the directory itself */
+}

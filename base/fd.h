@@ -1,0 +1,46 @@
+/*
+ * fd.h - file descriptors: born CLOEXEC, invalid is -1, closed by cleanup.
+ */
+#ifndef BASE_FD_H
+#define BASE_FD_H
+
+#include "base/err.h"
+
+#include <stddef.h>
+#include <sys/types.h>
+
+void fd_close(int fd); /* keeps errno; -1 is fine */
+
+static inline void auto_close_(int *fd)
+{
+	fd_close(*fd);
+}
+#define auto_close __attribute__((cleanup(auto_close_)))
+
+#define take_fd(fd)                                                                                \
+	({                                                                                         \
+		int taken_ = (fd);                                                                 \
+		(fd) = -1;                                                                         \
+		taken_;                                                                            \
+	})
+
+/* All bytes or an error; EINTR and short transfers are handled. 0 or -errno. */
+MUST_USE int fd_write_all(int fd, const void *p, size_t n);
+/* Reads until n bytes or EOF.  Bytes read, or -errno. */
+MUST_USE ssize_t fd_read_full(int fd, void *p, size_t n);
+MUST_USE ssize_t fd_pread_full(int fd, void *p, size_t n, off_t at);
+
+/* The whole of a regular file or pipe, at most `max` bytes (-E2BIG beyond), NUL-terminated.
+ * *ret is owned.  The *at form resolves `path` below `dirfd`. */
+MUST_USE int fd_slurp(int fd, size_t max, char **ret, size_t *ret_len);
+MUST_USE int file_slurp(const char *path, size_t max, char **ret, size_t *ret_len);
+MUST_USE int file_slurp_at(int dirfd, const char *path, size_t max, char **ret, size_t *ret_len);
+
+/* A sealed, read-only memfd with these bytes.  fd (owned) or -errno. */
+MUST_USE int fd_sealed_memfd(const char *name, const void *p, size_t n);
+
+MUST_USE int fd_set_nonblock(int fd, int on);
+/* Number of open descriptors of this process, or -errno (tests and leak checks). */
+int fd_count(void);
+
+#endif

@@ -1,0 +1,40 @@
+/*
+ * limits.h - everything that grows has its limit here, with the reason.
+ */
+#ifndef BASE_LIMITS_H
+#define BASE_LIMITS_H
+
+enum {
+	/* The longest line kept whole.  563 KB is the longest seen from a real agent (qwen); what
+	 * is longer is passed on in pieces as agent.raw events, never lost. */
+	LIMIT_LINE = 16 << 20,
+	/* One read from a pipe: the default pipe capacity. */
+	LIMIT_PUMP_READ = 64 << 10,
+	/* Bytes of one event in the log, envelope included (a raw piece is cut to fit). */
+	LIMIT_EVENT = 24 << 20,
+	/* A raw piece of an over-long line. */
+	LIMIT_RAW_PIECE = 256 << 10,
+	/* HTTP request bodies: a prompt of a few MB and its JSON escapes. */
+	LIMIT_HTTP_BODY = 16 << 20,
+	LIMIT_PROMPT = 12 << 20,
+	/* YAML files of root and harness files: ten times the largest sensible one. */
+	LIMIT_YAML_FILE = 1 << 20,
+	/* argv + environment of one exec request (execve itself takes 128 KiB a string). */
+	LIMIT_EXEC_BLOB = 1 << 20,
+	LIMIT_EXEC_ARGS = 1024,
+	LIMIT_EXEC_ENVS = 512,
+	/* Jails at once: each has a 64Ki block of host uids (proto/ids.h). */
+	LIMIT_JAILS = 4096,
+	LIMIT_POLICIES = 128,
+	LIMIT_HARNESSES = 1024,
+	/* Artifacts of one run. */
+	LIMIT_ARTIFACTS = 4096,
+	/* finalText in a result; the whole text is in the events. */
+	LIMIT_FINAL_TEXT = 1 << 20,
+	/* Queue of runs not yet started, over all sessions. */
+	LIMIT_QUEUED_RUNS = 10000,
+	/* Control connections at once. */
+	LIMIT_CONNECTIONS = 1024,
+};
+
+#endif

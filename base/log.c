@@ -1,0 +1,46 @@
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static const char *log_program = "agentbox";
+static enum log_level log_max = LOG_LEVEL_INFO;
+static bool log_journal;
+
+void log_init(const char *program, enum log_level level)
+{
+	log_program = program;
+	log_max = level;
+	log_journal = getenv("JOURNAL_STREAM") != NULL;
+}
+
+void log_at(enum log_level level, const char *fmt, ...)
+{
+	if (level > log_max)
+		return;
+	int saved = errno;
+	char line[2048];
+	int n = log_journal ? snprintf(line, sizeof(line), "<%d>", level)
+			    : snprintf(line, sizeof(line), "%s: %s", log_program,
+				      level == LOG_LEVEL_ERR	? "error: "
+				      : level == LOG_LEVEL_WARN ? "warning: "
+								: "");
+	va_list ap;
+	va_start(ap, fmt);
+	int k = vsnprintf(line + n, sizeof(line) - (size_t)n - 1, fmt, ap);
+	va_end(ap);
+	n = k < 0 ? n : n + k;
+	if (n > (int)sizeof(line) - 2)
+		n = (int)sizeof(line) - 2;
+	/* What came from outside must not forge a second line. */
+	for (int i = 0; i < n; i++)
+		if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
+			line[i] = ' ';
+	line[n++] = '\n';
+	(void)!write(STDERR_FILENO, line, (size_t)n); /* nowhere left to report to */
+	errno = saved;
+}

@@ -1,0 +1,23 @@
+/*
+ * log.h - one line a message to stderr, with "<3>" priority prefixes when
+ * journald reads them ($JOURNAL_STREAM), "program: " prefixes otherwise.
+ *
+ * Used by the mains and by whoever decides what to do about a failure; each
+ * failure is logged once.  base/, policy/, drivers/ and the jail's children
+ * return errors instead.
+ */
+#ifndef BASE_LOG_H
+#define BASE_LOG_H
+
+enum log_level { LOG_LEVEL_ERR = 3, LOG_LEVEL_WARN = 4, LOG_LEVEL_INFO = 6, LOG_LEVEL_DEBUG = 7 };
+
+/* `program` is static.  Messages above `level` are dropped. */
+void log_init(const char *program, enum log_level level);
+void log_at(enum log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#define log_err(...)   log_at(LOG_LEVEL_ERR, __VA_ARGS__)
+#define log_warn(...)  log_at(LOG_LEVEL_WARN, __VA_ARGS__)
+#define log_info(...)  log_at(LOG_LEVEL_INFO, __VA_ARGS__)
+#define log_debug(...) log_at(LOG_LEVEL_DEBUG, __VA_ARGS__)
+
+#endif

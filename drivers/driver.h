@@ -1,0 +1,114 @@
+/*
+ * driver.h - the contract of a driver: a dialect of agent CLI.
+ *
+ * A driver turns a run's specification into a command line and bytes for
+ * stdin, and an agent's output lines into events.  Pure: no descriptors, no
+ * clock, no files; the supervisor moves the bytes.  One `struct driver` a
+ * file, listed in drivers[] of driver.c; the table is the registry.
+ *
+ * Order of calls: check, command, open, start, then line / error_line as they
+ * come, interrupt at most once, end exactly once, close.
+ */
+#ifndef DRIVERS_DRIVER_H
+#define DRIVERS_DRIVER_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "drivers/event.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum driver_permissions { PERMISSIONS_AUTO, PERMISSIONS_ASK, PERMISSIONS_DENY };
+
+struct driver_mcp {
+	const char *name;
+	const char *const *command; /* NULL-terminated argv, or NULL */
+	const char *const *env;	    /* "K=V", NULL-terminated, or NULL */
+	const char *url;	    /* instead of command */
+	const char *const *headers; /* "K: V", or NULL */
+};
+
+/* What a run asks of the agent.  All borrowed: for the call. */
+struct driver_spec {
+	const char *prompt;
+	size_t prompt_len;
+	const char *system_prompt; /* NULL or text */
+	const char *model;	   /* NULL: the agent's default */
+	const char *const *tools_allow; /* NULL: no restriction; empty list: no tool at all */
+	const char *const *tools_deny;
+	const struct driver_mcp *mcp;
+	size_t nmcp;
+	uint32_t max_turns;	/* 0: none */
+	enum driver_permissions permissions;
+	const char *resume;	/* the agent's own session id of an earlier run, or NULL */
+	const char *const *command; /* exec driver: the harness's argv */
+	const char *program;	/* path of the agent's binary in the jail */
+	const char *const *args; /* extra argv of agent.yaml, or NULL */
+};
+
+/* What to start.  Filled by command(); freed by driver_command_done. */
+struct driver_file {
+	char *path; /* owned; below the agent's home */
+	char *text; /* owned */
+};
+struct driver_command {
+	char **argv; /* owned, NULL-terminated */
+	char **env;  /* owned, "K=V", NULL-terminated; added to agent.yaml's */
+	struct driver_file *files; /* owned; written before the start */
+	size_t nfiles;
+};
+void driver_command_done(struct driver_command *c);
+
+enum driver_status { DRIVER_SUCCEEDED, DRIVER_FAILED };
+
+struct driver_usage {
+	int64_t input_tokens, output_tokens, cached_tokens;
+	double cost_usd; /* negative: not known */
+	int64_t turns;
+};
+
+/* How the process ended, as the supervisor saw it. */
+struct driver_exit {
+	int code;	  /* or -1 */
+	int sig;	  /* or 0 */
+	bool interrupted; /* we cancelled it */
+};
+
+struct driver_outcome {
+	enum driver_status status;
+	char *final_text; /* owned; never NULL after end() */
+	char *error;	  /* owned, or NULL */
+	char *resume;	  /* owned; the agent's session id, or NULL */
+	bool resume_lost; /* the id it was told to resume does not exist any more */
+	bool max_turns;	  /* ended by the turn limit */
+	struct driver_usage usage;
+	int64_t tool_calls;
+};
+void driver_outcome_done(struct driver_outcome *o);
+
+struct driver_run; /* a driver's own state of one run */
+
+struct driver {
+	const char *name;
+	/* Can this be honoured?  Harness lint and the run both ask.  -ENOEXEC with the reason. */
+	int (*check)(const struct driver_spec *spec, struct err *e);
+	int (*command)(const struct driver_spec *spec, struct driver_command *ret, struct err *e);
+	struct driver_run *(*open)(const struct driver_spec *spec, struct event_sink *sink);
+	/* Bytes for stdin now; *ret_eof: close stdin after them. */
+	int (*start)(struct driver_run *r, struct buf *to_stdin, bool *ret_eof);
+	/* One line of stdout without its newline (`whole` false: a piece of a line beyond
+	 * LIMIT_LINE; emit agent.raw).  May append to to_stdin; *ret_eof as above. */
+	void (*line)(struct driver_run *r, const char *p, size_t n, bool whole,
+		struct buf *to_stdin, bool *ret_eof);
+	void (*error_line)(struct driver_run *r, const char *p, size_t n); /* of stderr */
+	/* Asks the agent to stop by its protocol; false: there is none, signal it. */
+	bool (*interrupt)(struct driver_run *r, struct buf *to_stdin);
+	/* Closes open tool calls, emits what is still owed, tells the outcome. */
+	void (*end)(struct driver_run *r, const struct driver_exit *x, struct driver_outcome *ret);
+	void (*close)(struct driver_run *r); /* NULL is fine */
+};
+
+const struct driver *driver_find(const char *name); /* NULL: no such driver */
+
+#endif

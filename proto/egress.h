@@ -1,0 +1,60 @@
+/*
+ * egress.h - agentboxd <-> agentbox-egress.
+ *
+ * egress gets the compiled policies and the secrets' values (a sealed memfd
+ * each), then for each jail the listeners that were made inside its network
+ * namespace.  It tells what it refused and what it let out.
+ */
+#ifndef PROTO_EGRESS_H
+#define PROTO_EGRESS_H
+
+#include "base/id.h"
+#include "policy/policy.h"
+#include "proto/jail.h"
+#include "proto/msg.h"
+
+enum egress_msg {
+	EGRESS_POLICIES = 1, /* -> struct egress_simple; fds: policy_set memfd, secrets memfd */
+	EGRESS_JAIL,	     /* -> struct egress_jail; fds: EGRESS_LISTENERS, in the order below */
+	EGRESS_JAIL_END,     /* -> struct egress_simple: close everything of that jail */
+	EGRESS_STOP,	     /* -> struct egress_simple */
+	EGRESS_READY = 100,  /* <- struct egress_simple: policies taken into use */
+	EGRESS_EVENT,	     /* <- struct jail_egress, as the supervisor gets it */
+};
+
+struct egress_simple {
+	struct msg_head head;
+	uint64_t jail;
+};
+
+/* Bound to [::] inside the namespace, dual-stack, O_NONBLOCK, listening. */
+enum egress_listener {
+	EGRESS_DNS_UDP,	 /* port 53, IP_PKTINFO and IPV6_RECVPKTINFO set */
+	EGRESS_DNS_TCP,	 /* port 53 */
+	EGRESS_HTTP,	 /* port 80 */
+	EGRESS_TLS,	 /* port 443 */
+	EGRESS_WATCH,	 /* AF_PACKET on lo, filtered to attempts that no listener takes: SYNs and
+			    datagrams to addresses outside 127/8 and ::1; read only to tell of them */
+	EGRESS_LISTENERS
+};
+
+struct egress_jail {
+	struct msg_head head;
+	uint64_t jail;
+	uint64_t policy_generation;
+	uint32_t policy; /* index */
+	uint32_t flags;	 /* JAIL_MAKE_NO_EGRESS */
+};
+
+/* The secrets memfd: an array of these, by name; value is raw bytes without a final newline. */
+struct egress_secret {
+	char name[NAME_MAX_LEN];
+	uint32_t len;
+	char value[4096 - NAME_MAX_LEN - 4];
+};
+
+/* Addresses inside the jail. */
+#define EGRESS_RESOLVER "198.18.0.1"	/* in /etc/resolv.conf; AnyIP brings any resolver here too */
+#define EGRESS_SYNTHETIC 0xc6120100u	/* 198.18.1.0: name i of the policy is this + i */
+
+#endif

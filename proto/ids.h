@@ -1,0 +1,30 @@
+/*
+ * ids.h - the numeric ids of the host that agentbox uses.
+ *
+ * Far above what distributions hand out (systemd's container range ends at
+ * 0x6fffffff but starts at 524288 * 65536; useradd and subuid stay below
+ * 0x10000000).  `make install` creates named users and the configuration then
+ * carries their ids; an uninstalled tree uses the numbers.
+ */
+#ifndef PROTO_IDS_H
+#define PROTO_IDS_H
+
+enum {
+	ID_SUPERVISOR = 0x1fff0001, /* uid and gid */
+	ID_EGRESS     = 0x1fff0002,
+	ID_POLICYC    = 0x1fff0003,
+
+	ID_BLOCK = 65536, /* host ids of one jail */
+	/* Workspaces are stored under this block; no process ever runs as it. */
+	ID_STORE_BASE = 0x20000000,
+	/* Block i of the lease table starts at ID_STORE_BASE + i * ID_BLOCK, i from 1. */
+	ID_LEASES = 8191,
+
+	/* Inside a jail. */
+	ID_INNER_AGENT = 1000,
+	ID_INNER_INIT  = 65533, /* PID 1: shared with nobody, so nothing inside can signal,
+				   prlimit or trace it, inner root included */
+	ID_INNER_TTY   = 5,
+};
+
+#endif

@@ -1,0 +1,147 @@
+/*
+ * jail.h - supervisor <-> agentboxd: what the unprivileged brain may ask of root.
+ *
+ * Every request is one fixed-size struct on a SOCK_SEQPACKET; agentboxd looks
+ * its type up in a permission table (phase, size, number of fds, once or not)
+ * before it looks at a field.  No request carries a filter, a host path, a host
+ * id or a capability: policies, binds and agents are named by index or by a
+ * checked name, numbers may only narrow.  Each request gets exactly one
+ * struct jail_reply with the same `req`; what happens later comes as events
+ * (req 0).
+ */
+#ifndef PROTO_JAIL_H
+#define PROTO_JAIL_H
+
+#include "base/id.h"
+#include "policy/layers.h"
+#include "policy/policy.h"
+#include "proto/msg.h"
+
+enum jail_msg {
+	/* requests, supervisor -> agentboxd */
+	JAIL_HELLO = 1,	  /* struct jail_simple; once: the supervisor is ready to serve */
+	JAIL_MAKE,	  /* struct jail_make; fds: exec memfd if JAIL_MAKE_EXEC */
+	JAIL_EXEC,	  /* struct jail_exec; fds: exec memfd */
+	JAIL_SIGNAL,	  /* struct jail_signal */
+	JAIL_KILL,	  /* struct jail_simple: cgroup.kill; JAIL_GONE follows */
+	JAIL_WORKER,	  /* struct jail_simple; reply fd: the file worker's socket (proto/worker.h) */
+	JAIL_RELEASE,	  /* struct jail_simple: forget a gone jail, free its uid block */
+	JAIL_SESSION_DELETE, /* struct jail_session: remove workspace and home of a session */
+	JAIL_DOCTOR,	  /* struct jail_simple; reply carries the layer table */
+	JAIL_STATS,	  /* struct jail_simple (jail = which); reply: resources so far */
+	JAIL_RELOAD,	  /* struct jail_simple: read root's policies again */
+
+	/* agentboxd -> supervisor */
+	JAIL_REPLY = 100, /* struct jail_reply */
+	JAIL_EXITED,	  /* struct jail_exited: one exec ended */
+	JAIL_GONE,	  /* struct jail_gone: no process of the jail is left */
+	JAIL_POLICIES,	  /* struct jail_simple; fd: policy_set memfd (at start and after reload) */
+	JAIL_EGRESS,	  /* struct jail_egress: something was refused or sent out */
+	JAIL_STOP,	  /* struct jail_simple: end runs as interrupted, flush, exit */
+};
+
+struct jail_simple {
+	struct msg_head head;
+	uint64_t jail; /* 0 where none is meant */
+};
+
+enum { JAIL_BINDS = 8, JAIL_TARGET_MAX = 256 };
+
+enum jail_make_flag {
+	JAIL_MAKE_EXEC	  = 1 << 0, /* an exec request comes along (the fast path) */
+	JAIL_MAKE_SESSION = 1 << 1, /* workspace and home of `session`, else empty tmpfs */
+	JAIL_MAKE_TTY	  = 1 << 2, /* the exec gets a pty: reply fds are {master} */
+	JAIL_MAKE_ROOT	  = 1 << 3, /* the exec runs as inner uid 0 */
+	JAIL_MAKE_NO_EGRESS = 1 << 4, /* narrowing: nothing goes out, inject hosts included */
+};
+
+struct jail_bind {
+	uint32_t index;	   /* in policy.bindable */
+	uint32_t writable; /* only where the policy's entry is */
+	char below[POLICY_PATH_MAX];   /* path below the source, "" for itself; no "..", no links */
+	char target[JAIL_TARGET_MAX];  /* absolute in the jail, normalised, below /mnt or /workspace */
+};
+
+struct jail_make {
+	struct msg_head head;
+	uint64_t policy_generation;
+	uint32_t policy; /* index */
+	uint32_t flags;	 /* enum jail_make_flag */
+	struct limits narrow;
+	char session[ID_MAX];	  /* "ses_..." when JAIL_MAKE_SESSION; agentboxd builds the path */
+	char agent[NAME_MAX_LEN]; /* "" or an agent whose files appear read-only at /opt/agent */
+	uint32_t nbinds;
+	uint32_t pad;
+	struct jail_bind binds[JAIL_BINDS];
+};
+
+struct jail_exec {
+	struct msg_head head;
+	uint64_t jail;
+	uint32_t flags; /* JAIL_MAKE_TTY, JAIL_MAKE_ROOT */
+	uint32_t pad;
+};
+
+enum { JAIL_SIGNAL_RESIZE = -1 };
+struct jail_signal {
+	struct msg_head head;
+	uint64_t jail, exec;
+	int32_t sig; /* 1..64 */
+	uint32_t pad;
+};
+
+struct jail_session {
+	struct msg_head head;
+	char session[ID_MAX];
+};
+
+enum jail_layer_state { LAYER_ABSENT, LAYER_IN_FORCE, LAYER_FALLBACK };
+
+/* Reply fds of MAKE with EXEC and of EXEC: {stdin write end, stdout read end, stderr read end},
+ * all O_NONBLOCK on our side; {master} with a tty.  Of WORKER: {socket}. */
+struct jail_reply {
+	struct msg_head head;
+	uint64_t jail, exec;
+	uint32_t layers; /* bits in force (MAKE), or that this host has (DOCTOR) */
+	uint32_t fallback; /* bits where a weaker means stands in (pids by RLIMIT_NPROC) */
+	uint32_t base_uid; /* first host uid of the jail */
+	uint32_t pad;
+	int64_t make_us; /* how long the making took */
+	struct err err;	 /* code 0: success */
+	/* DOCTOR: one line a layer; STATS: not used */
+	char detail[LAYER_COUNT][96];
+};
+
+struct jail_exited {
+	struct msg_head head;
+	uint64_t jail, exec;
+	int32_t error, stage; /* as init_exited */
+	int32_t code, sig;
+};
+
+enum jail_end { JAIL_END_KILLED, JAIL_END_OOM, JAIL_END_INIT_DIED };
+
+struct jail_resources {
+	uint64_t cpu_us, memory_peak_bytes, pids_peak, io_read_bytes, io_write_bytes, egress_bytes;
+};
+
+struct jail_gone {
+	struct msg_head head;
+	uint64_t jail;
+	uint32_t end; /* enum jail_end */
+	uint32_t oom_kills;
+	struct jail_resources resources;
+};
+
+enum egress_verdict { EGRESS_DENIED, EGRESS_ALLOWED };
+struct jail_egress {
+	struct msg_head head;
+	uint64_t jail;
+	uint32_t verdict; /* enum egress_verdict */
+	uint32_t port;
+	uint64_t bytes_in, bytes_out; /* ALLOWED: of that exchange */
+	char host[POLICY_HOST_MAX];   /* name where one is known, else the address */
+	char reason[128];
+};
+
+#endif
