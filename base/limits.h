@@ -23,7 +23,7 @@ enum {
 	LIMIT_EXEC_BLOB = 1 << 20,
 	LIMIT_EXEC_ARGS = 1024,
 	LIMIT_EXEC_ENVS = 512,
-	/* Jails at once: each has a 64Ki block of host uids (proto/ids.h). */
+	/* Jails at once: each has a 64Ki block of host uids (base/ids.h). */
 	LIMIT_JAILS = 4096,
 	LIMIT_POLICIES = 128,
 	LIMIT_HARNESSES = 1024,

@@ -6,8 +6,8 @@
  * 0x10000000).  `make install` creates named users and the configuration then
  * carries their ids; an uninstalled tree uses the numbers.
  */
-#ifndef PROTO_IDS_H
-#define PROTO_IDS_H
+#ifndef BASE_IDS_H
+#define BASE_IDS_H
 
 enum {
 	ID_SUPERVISOR = 0x1fff0001, /* uid and gid */
