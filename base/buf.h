@@ -17,14 +17,17 @@
 #include <stddef.h>
 
 struct buf {
-	char *p;	/* owned, NULL when empty */
-	size_t len;	/* bytes used */
-	size_t room;	/* bytes allocated */
-	size_t limit;	/* most bytes ever held */
-	int failed;	/* 0, or the first -errno of an append */
+	char *p;      /* owned, NULL when empty */
+	size_t len;   /* bytes used */
+	size_t room;  /* bytes allocated */
+	size_t limit; /* most bytes ever held */
+	int failed;   /* 0, or the first -errno of an append */
 };
 
-#define BUF_INIT(max) { .p = NULL, .len = 0, .room = 0, .limit = (max), .failed = 0 }
+#define BUF_INIT(max)                                                                              \
+	{                                                                                          \
+		.p = NULL, .len = 0, .room = 0, .limit = (max), .failed = 0                        \
+	}
 
 void buf_done(struct buf *b); /* frees; the buffer may be used again */
 static inline void auto_buf_(struct buf *b)

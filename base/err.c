@@ -60,7 +60,7 @@ int err_errno(struct err *e, const char *fmt, ...)
 	char reason[64];
 	e->code = -saved;
 	snprintf(e->text, sizeof(e->text), "%.180s: %s", context,
-		strerror_r(saved, reason, sizeof(reason)));
+	        strerror_r(saved, reason, sizeof(reason)));
 	return -saved;
 }
 

@@ -38,7 +38,7 @@ static ssize_t read_full(int fd, char *to, size_t n, off_t at)
 	size_t have = 0;
 	while (have < n) {
 		ssize_t k = at < 0 ? read(fd, to + have, n - have)
-				   : pread(fd, to + have, n - have, at + (off_t)have);
+		                   : pread(fd, to + have, n - have, at + (off_t)have);
 		if (k < 0) {
 			if (errno == EINTR)
 				continue;

@@ -48,7 +48,7 @@ bool glob_match(const char *pattern, const char *path)
 	size_t len = strlen(pattern);
 	auto_free bool *a = xcalloc(len + 1, sizeof(bool));
 	auto_free bool *b = xcalloc(len + 1, sizeof(bool));
-	struct glob now = { pattern, len, a }, next = { pattern, len, b };
+	struct glob now = {pattern, len, a}, next = {pattern, len, b};
 	reach(&now, 0);
 	for (; *path; path++) {
 		memset(next.live, 0, len + 1);

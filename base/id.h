@@ -12,7 +12,7 @@
 #include <stddef.h>
 
 enum {
-	ID_MAX = 40,   /* longest id with prefix and NUL */
+	ID_MAX = 40,      /* longest id with prefix and NUL */
 	NAME_MAX_LEN = 64 /* names of harnesses, policies, agents, with NUL */
 };
 

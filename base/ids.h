@@ -11,8 +11,8 @@
 
 enum {
 	ID_SUPERVISOR = 0x1fff0001, /* uid and gid */
-	ID_EGRESS     = 0x1fff0002,
-	ID_POLICYC    = 0x1fff0003,
+	ID_EGRESS = 0x1fff0002,
+	ID_POLICYC = 0x1fff0003,
 
 	ID_BLOCK = 65536, /* host ids of one jail */
 	/* Workspaces are stored under this block; no process ever runs as it. */
@@ -22,9 +22,9 @@ enum {
 
 	/* Inside a jail. */
 	ID_INNER_AGENT = 1000,
-	ID_INNER_INIT  = 65533, /* PID 1: shared with nobody, so nothing inside can signal,
-				   prlimit or trace it, inner root included */
-	ID_INNER_TTY   = 5,
+	ID_INNER_INIT = 65533, /* PID 1: shared with nobody, so nothing inside can signal,
+	                          prlimit or trace it, inner root included */
+	ID_INNER_TTY = 5,
 };
 
 #endif

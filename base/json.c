@@ -24,13 +24,15 @@ struct json *json_parse(const char *p, size_t n, struct err *e)
 	const char *end = NULL;
 	cJSON *c = cJSON_ParseWithLengthOpts(p, n, &end, false);
 	if (!c) {
-		err_set(e, -EINVAL, "invalid JSON at byte %zu", end ? (size_t)(end - p) : (size_t)0);
+		err_set(e, -EINVAL, "invalid JSON at byte %zu",
+		        end ? (size_t)(end - p) : (size_t)0);
 		return NULL;
 	}
 	for (const char *q = end; q < p + n; q++)
 		if (!memchr(" \t\r\n", *q, 4)) {
 			cJSON_Delete(c);
-			err_set(e, -EINVAL, "text after the JSON value at byte %zu", (size_t)(q - p));
+			err_set(e, -EINVAL, "text after the JSON value at byte %zu",
+			        (size_t)(q - p));
 			return NULL;
 		}
 	return (struct json *)(void *)c;
@@ -159,7 +161,7 @@ static size_t utf8_len(const unsigned char *p, size_t n)
 		if ((p[i] & 0xc0) != 0x80)
 			return 0;
 	if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) ||
-		(p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))
+	        (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))
 		return 0; /* overlong, surrogate, beyond U+10FFFF */
 	return k;
 }
@@ -182,7 +184,8 @@ static void put_string(struct buf *to, const char *s, size_t n)
 	buf_putc(to, '"');
 	for (size_t i = 0; i < n;) {
 		size_t run = i;
-		while (run < n && p[run] >= 0x20 && p[run] < 0x7f && p[run] != '"' && p[run] != '\\')
+		while (run < n && p[run] >= 0x20 && p[run] < 0x7f && p[run] != '"' &&
+		        p[run] != '\\')
 			run++;
 		buf_put(to, s + i, run - i);
 		i = run;

@@ -56,15 +56,18 @@ int json_print(const struct json *j, struct buf *to);
 /* ---- writing ---- */
 
 struct jw {
-	struct buf *to;	 /* borrowed: for the life of the writer */
-	bool comma;	 /* a comma is due before the next member */
+	struct buf *to; /* borrowed: for the life of the writer */
+	bool comma;     /* a comma is due before the next member */
 };
 
-#define JW_INIT(buffer) { .to = (buffer), .comma = false }
+#define JW_INIT(buffer)                                                                            \
+	{                                                                                          \
+		.to = (buffer), .comma = false                                                     \
+	}
 
 /* key may be NULL inside arrays and at the top. */
-void jw_open(struct jw *w, const char *key, char bracket);  /* '{' or '[' */
-void jw_close(struct jw *w, char bracket);		    /* '}' or ']' */
+void jw_open(struct jw *w, const char *key, char bracket);     /* '{' or '[' */
+void jw_close(struct jw *w, char bracket);                     /* '}' or ']' */
 void jw_str(struct jw *w, const char *key, const char *value); /* NULL value: nothing written */
 /* Any bytes: invalid UTF-8 becomes U+FFFD, NUL becomes \u0000. */
 void jw_bytes(struct jw *w, const char *key, const char *p, size_t n);

@@ -15,7 +15,10 @@ struct list {
 	struct list *next, *prev;
 };
 
-#define LIST_INIT(name) { &(name), &(name) }
+#define LIST_INIT(name)                                                                            \
+	{                                                                                          \
+		&(name), &(name)                                                                   \
+	}
 
 static inline void list_init(struct list *l)
 {
@@ -54,8 +57,8 @@ static inline void list_remove(struct list *item)
 /* `it` may be removed inside the loop. */
 #define list_for_each(it, head, type, member)                                                      \
 	for (type *it = list_entry((head)->next, type, member),                                    \
-		  *it##_next = list_entry(it->member.next, type, member);                          \
-		&it->member != (head);                                                             \
-		it = it##_next, it##_next = list_entry(it->member.next, type, member))
+	          *it##_next = list_entry(it->member.next, type, member);                          \
+	        &it->member != (head);                                                             \
+	        it = it##_next, it##_next = list_entry(it->member.next, type, member))
 
 #endif

@@ -25,10 +25,10 @@ void log_at(enum log_level level, const char *fmt, ...)
 	int saved = errno;
 	char line[2048];
 	int n = log_journal ? snprintf(line, sizeof(line), "<%d>", level)
-			    : snprintf(line, sizeof(line), "%s: %s", log_program,
-				      level == LOG_LEVEL_ERR	? "error: "
-				      : level == LOG_LEVEL_WARN ? "warning: "
-								: "");
+	                    : snprintf(line, sizeof(line), "%s: %s", log_program,
+	                              level == LOG_LEVEL_ERR    ? "error: "
+	                              : level == LOG_LEVEL_WARN ? "warning: "
+	                                                        : "");
 	va_list ap;
 	va_start(ap, fmt);
 	int k = vsnprintf(line + n, sizeof(line) - (size_t)n - 1, fmt, ap);

@@ -17,7 +17,7 @@ void *xrealloc(void *p, size_t n, size_t size) __attribute__((returns_nonnull));
 char *xstrdup(const char *s) __attribute__((malloc, returns_nonnull));
 char *xstrndup(const char *s, size_t n) __attribute__((malloc, returns_nonnull));
 char *xasprintf(const char *fmt, ...)
-	__attribute__((malloc, returns_nonnull, format(printf, 1, 2)));
+        __attribute__((malloc, returns_nonnull, format(printf, 1, 2)));
 
 #define xnew(type) ((type *)xcalloc(1, sizeof(type)))
 
@@ -37,8 +37,7 @@ static inline void auto_free_(void *p)
 		taken_;                                                                            \
 	})
 
-#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
-#define container_of(ptr, type, member)                                                            \
-	((type *)(void *)((char *)(ptr) - offsetof(type, member)))
+#define ARRAY_LEN(a)                    (sizeof(a) / sizeof((a)[0]))
+#define container_of(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
 #endif

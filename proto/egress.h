@@ -15,11 +15,11 @@
 
 enum egress_msg {
 	EGRESS_POLICIES = 1, /* -> struct egress_simple; fds: policy_set memfd, secrets memfd */
-	EGRESS_JAIL,	     /* -> struct egress_jail; fds: EGRESS_LISTENERS, in the order below */
+	EGRESS_JAIL,         /* -> struct egress_jail; fds: EGRESS_LISTENERS, in the order below */
 	EGRESS_JAIL_END,     /* -> struct egress_simple: close everything of that jail */
-	EGRESS_STOP,	     /* -> struct egress_simple */
+	EGRESS_STOP,         /* -> struct egress_simple */
 	EGRESS_READY = 100,  /* <- struct egress_simple: policies taken into use */
-	EGRESS_EVENT,	     /* <- struct jail_egress, as the supervisor gets it */
+	EGRESS_EVENT,        /* <- struct jail_egress, as the supervisor gets it */
 };
 
 struct egress_simple {
@@ -29,12 +29,12 @@ struct egress_simple {
 
 /* Bound to [::] inside the namespace, dual-stack, O_NONBLOCK, listening. */
 enum egress_listener {
-	EGRESS_DNS_UDP,	 /* port 53, IP_PKTINFO and IPV6_RECVPKTINFO set */
-	EGRESS_DNS_TCP,	 /* port 53 */
-	EGRESS_HTTP,	 /* port 80 */
-	EGRESS_TLS,	 /* port 443 */
-	EGRESS_WATCH,	 /* AF_PACKET on lo, filtered to attempts that no listener takes: SYNs and
-			    datagrams to addresses outside 127/8 and ::1; read only to tell of them */
+	EGRESS_DNS_UDP, /* port 53, IP_PKTINFO and IPV6_RECVPKTINFO set */
+	EGRESS_DNS_TCP, /* port 53 */
+	EGRESS_HTTP,    /* port 80 */
+	EGRESS_TLS,     /* port 443 */
+	EGRESS_WATCH,   /* AF_PACKET on lo, filtered to attempts that no listener takes: SYNs and
+	                   datagrams to addresses outside 127/8 and ::1; read only to tell of them */
 	EGRESS_LISTENERS
 };
 
@@ -43,7 +43,7 @@ struct egress_jail {
 	uint64_t jail;
 	uint64_t policy_generation;
 	uint32_t policy; /* index */
-	uint32_t flags;	 /* JAIL_MAKE_NO_EGRESS */
+	uint32_t flags;  /* JAIL_MAKE_NO_EGRESS */
 };
 
 /* The secrets memfd: an array of these, by name; value is raw bytes without a final newline. */
@@ -54,7 +54,7 @@ struct egress_secret {
 };
 
 /* Addresses inside the jail. */
-#define EGRESS_RESOLVER "198.18.0.1"	/* in /etc/resolv.conf; AnyIP brings any resolver here too */
-#define EGRESS_SYNTHETIC 0xc6120100u	/* 198.18.1.0: name i of the policy is this + i */
+#define EGRESS_RESOLVER  "198.18.0.1" /* in /etc/resolv.conf; AnyIP brings any resolver here too */
+#define EGRESS_SYNTHETIC 0xc6120100u  /* 198.18.1.0: name i of the policy is this + i */
 
 #endif

@@ -21,14 +21,14 @@
 
 struct exec_head {
 	uint32_t magic;
-	uint32_t argc;	/* 1 .. LIMIT_EXEC_ARGS */
-	uint32_t envc;	/* 0 .. LIMIT_EXEC_ENVS */
+	uint32_t argc;  /* 1 .. LIMIT_EXEC_ARGS */
+	uint32_t envc;  /* 0 .. LIMIT_EXEC_ENVS */
 	uint32_t bytes; /* of the strings, head excluded */
 };
 
 struct exec_spec {
 	const char *const *argv; /* NULL-terminated; borrowed */
-	const char *const *env;	 /* NULL-terminated "K=V" */
+	const char *const *env;  /* NULL-terminated "K=V" */
 	const char *cwd;
 };
 

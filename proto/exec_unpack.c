@@ -11,7 +11,7 @@ int exec_unpack(char *p, size_t n, char **argv, char **env, char **ret_cwd)
 		return -EBADMSG;
 	memcpy(&h, p, sizeof(h));
 	if (h.magic != EXEC_MAGIC || h.argc < 1 || h.argc > LIMIT_EXEC_ARGS ||
-		h.envc > LIMIT_EXEC_ENVS || h.bytes != n - sizeof(h))
+	        h.envc > LIMIT_EXEC_ENVS || h.bytes != n - sizeof(h))
 		return -EBADMSG;
 	char *at = p + sizeof(h), *end = p + n;
 	for (uint32_t i = 0; i < h.argc + h.envc + 1; i++) {

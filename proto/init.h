@@ -10,22 +10,23 @@
 #include "proto/msg.h"
 
 enum init_msg {
-	INIT_EXEC = 1,	/* -> struct init_exec; fds: exec memfd, stdin, stdout, stderr */
-	INIT_SIGNAL,	/* -> struct init_signal */
-	INIT_KILL_ALL,	/* -> struct msg_head only: SIGKILL to everything but PID 1 */
-	INIT_EXITED,	/* <- struct init_exited */
+	INIT_EXEC = 1, /* -> struct init_exec; fds: exec memfd, stdin, stdout, stderr */
+	INIT_SIGNAL,   /* -> struct init_signal */
+	INIT_KILL_ALL, /* -> struct msg_head only: SIGKILL to everything but PID 1 */
+	INIT_EXITED,   /* <- struct init_exited */
 };
 
 enum init_exec_flag {
 	INIT_EXEC_TTY = 1 << 0, /* stdin is a pty slave: make it the controlling terminal */
+	INIT_EXEC_PACKAGES = 1 << 1, /* uid 0 keeps what `inner_root: packages` gives */
 };
 
 struct init_exec {
 	struct msg_head head;
-	uint64_t exec;	/* number of this exec within the jail, chosen by agentboxd */
+	uint64_t exec;     /* number of this exec within the jail, chosen by agentboxd */
 	uint32_t uid, gid; /* inner ids */
-	uint32_t flags;	/* enum init_exec_flag */
-	uint32_t nproc;	/* RLIMIT_NPROC, 0 = leave (the fallback for pids.max) */
+	uint32_t flags;    /* enum init_exec_flag */
+	uint32_t nproc;    /* RLIMIT_NPROC, 0 = leave (the fallback for pids.max) */
 };
 
 struct init_signal {
@@ -38,10 +39,10 @@ struct init_signal {
 struct init_exited {
 	struct msg_head head;
 	uint64_t exec;
-	int32_t error;	/* errno when it could not be started (then nothing below counts) */
-	int32_t stage;	/* enum init_stage, which step failed */
-	int32_t code;	/* exit code, or -1 */
-	int32_t sig;	/* signal, or 0 */
+	int32_t error; /* errno when it could not be started (then nothing below counts) */
+	int32_t stage; /* enum init_stage, which step failed */
+	int32_t code;  /* exit code, or -1 */
+	int32_t sig;   /* signal, or 0 */
 };
 
 #define INIT_STAGES(X)                                                                             \
@@ -59,7 +60,7 @@ enum init_stage {
 #define INIT_STAGE_ENUM(sym, name) INIT_STAGE_##sym,
 	INIT_STAGES(INIT_STAGE_ENUM)
 #undef INIT_STAGE_ENUM
-		INIT_STAGE_COUNT
+	        INIT_STAGE_COUNT
 };
 
 #endif

@@ -19,25 +19,25 @@
 
 enum jail_msg {
 	/* requests, supervisor -> agentboxd */
-	JAIL_HELLO = 1,	  /* struct jail_simple; once: the supervisor is ready to serve */
-	JAIL_MAKE,	  /* struct jail_make; fds: exec memfd if JAIL_MAKE_EXEC */
-	JAIL_EXEC,	  /* struct jail_exec; fds: exec memfd */
-	JAIL_SIGNAL,	  /* struct jail_signal */
-	JAIL_KILL,	  /* struct jail_simple: cgroup.kill; JAIL_GONE follows */
-	JAIL_WORKER,	  /* struct jail_simple; reply fd: the file worker's socket (proto/worker.h) */
-	JAIL_RELEASE,	  /* struct jail_simple: forget a gone jail, free its uid block */
+	JAIL_HELLO = 1, /* struct jail_simple; once: the supervisor is ready to serve */
+	JAIL_MAKE,      /* struct jail_make; fds: exec memfd if JAIL_MAKE_EXEC */
+	JAIL_EXEC,      /* struct jail_exec; fds: exec memfd */
+	JAIL_SIGNAL,    /* struct jail_signal */
+	JAIL_KILL,      /* struct jail_simple: cgroup.kill; JAIL_GONE follows */
+	JAIL_WORKER,  /* struct jail_simple; reply fd: the file worker's socket (proto/worker.h) */
+	JAIL_RELEASE, /* struct jail_simple: forget a gone jail, free its uid block */
 	JAIL_SESSION_DELETE, /* struct jail_session: remove workspace and home of a session */
-	JAIL_DOCTOR,	  /* struct jail_simple; reply carries the layer table */
-	JAIL_STATS,	  /* struct jail_simple (jail = which); reply: resources so far */
-	JAIL_RELOAD,	  /* struct jail_simple: read root's policies again */
+	JAIL_DOCTOR,         /* struct jail_simple; reply carries the layer table */
+	JAIL_STATS,          /* struct jail_simple (jail = which); reply: resources so far */
+	JAIL_RELOAD,         /* struct jail_simple: read root's policies again */
 
 	/* agentboxd -> supervisor */
 	JAIL_REPLY = 100, /* struct jail_reply */
-	JAIL_EXITED,	  /* struct jail_exited: one exec ended */
-	JAIL_GONE,	  /* struct jail_gone: no process of the jail is left */
-	JAIL_POLICIES,	  /* struct jail_simple; fd: policy_set memfd (at start and after reload) */
-	JAIL_EGRESS,	  /* struct jail_egress: something was refused or sent out */
-	JAIL_STOP,	  /* struct jail_simple: end runs as interrupted, flush, exit */
+	JAIL_EXITED,      /* struct jail_exited: one exec ended */
+	JAIL_GONE,        /* struct jail_gone: no process of the jail is left */
+	JAIL_POLICIES,    /* struct jail_simple; fd: policy_set memfd (at start and after reload) */
+	JAIL_EGRESS,      /* struct jail_egress: something was refused or sent out */
+	JAIL_STOP,        /* struct jail_simple: end runs as interrupted, flush, exit */
 };
 
 struct jail_simple {
@@ -48,27 +48,28 @@ struct jail_simple {
 enum { JAIL_BINDS = 8, JAIL_TARGET_MAX = 256 };
 
 enum jail_make_flag {
-	JAIL_MAKE_EXEC	  = 1 << 0, /* an exec request comes along (the fast path) */
-	JAIL_MAKE_SESSION = 1 << 1, /* workspace and home of `session`, else empty tmpfs */
-	JAIL_MAKE_TTY	  = 1 << 2, /* the exec gets a pty: reply fds are {master} */
-	JAIL_MAKE_ROOT	  = 1 << 3, /* the exec runs as inner uid 0 */
+	JAIL_MAKE_EXEC = 1 << 0,      /* an exec request comes along (the fast path) */
+	JAIL_MAKE_SESSION = 1 << 1,   /* workspace and home of `session`, else empty tmpfs */
+	JAIL_MAKE_TTY = 1 << 2,       /* the exec gets a pty: reply fds are {master} */
+	JAIL_MAKE_ROOT = 1 << 3,      /* the exec runs as inner uid 0 */
 	JAIL_MAKE_NO_EGRESS = 1 << 4, /* narrowing: nothing goes out, inject hosts included */
 };
 
 struct jail_bind {
-	uint32_t index;	   /* in policy.bindable */
-	uint32_t writable; /* only where the policy's entry is */
-	char below[POLICY_PATH_MAX];   /* path below the source, "" for itself; no "..", no links */
-	char target[JAIL_TARGET_MAX];  /* absolute in the jail, normalised, below /mnt or /workspace */
+	uint32_t index;               /* in policy.bindable */
+	uint32_t writable;            /* only where the policy's entry is */
+	char below[POLICY_PATH_MAX];  /* path below the source, "" for itself; no "..", no links */
+	char target[JAIL_TARGET_MAX]; /* absolute in the jail, normalised, below /mnt or /workspace
+	                               */
 };
 
 struct jail_make {
 	struct msg_head head;
 	uint64_t policy_generation;
 	uint32_t policy; /* index */
-	uint32_t flags;	 /* enum jail_make_flag */
+	uint32_t flags;  /* enum jail_make_flag */
 	struct limits narrow;
-	char session[ID_MAX];	  /* "ses_..." when JAIL_MAKE_SESSION; agentboxd builds the path */
+	char session[ID_MAX];     /* "ses_..." when JAIL_MAKE_SESSION; agentboxd builds the path */
 	char agent[NAME_MAX_LEN]; /* "" or an agent whose files appear read-only at /opt/agent */
 	uint32_t nbinds;
 	uint32_t pad;
@@ -95,6 +96,10 @@ struct jail_session {
 	char session[ID_MAX];
 };
 
+struct jail_resources {
+	uint64_t cpu_us, memory_peak_bytes, pids_peak, io_read_bytes, io_write_bytes, egress_bytes;
+};
+
 enum jail_layer_state { LAYER_ABSENT, LAYER_IN_FORCE, LAYER_FALLBACK };
 
 /* Reply fds of MAKE with EXEC and of EXEC: {stdin write end, stdout read end, stderr read end},
@@ -102,14 +107,16 @@ enum jail_layer_state { LAYER_ABSENT, LAYER_IN_FORCE, LAYER_FALLBACK };
 struct jail_reply {
 	struct msg_head head;
 	uint64_t jail, exec;
-	uint32_t layers; /* bits in force (MAKE), or that this host has (DOCTOR) */
+	uint32_t layers;   /* bits in force (MAKE), or that this host has (DOCTOR) */
 	uint32_t fallback; /* bits where a weaker means stands in (pids by RLIMIT_NPROC) */
 	uint32_t base_uid; /* first host uid of the jail */
 	uint32_t pad;
-	int64_t make_us; /* how long the making took */
-	struct err err;	 /* code 0: success */
-	/* DOCTOR: one line a layer; STATS: not used */
+	int64_t make_us;                 /* how long the making took */
+	struct err err;                  /* code 0: success */
+	struct jail_resources resources; /* STATS */
+	/* DOCTOR: one line a layer, and what to do where it is missing */
 	char detail[LAYER_COUNT][96];
+	char remedy[LAYER_COUNT][96];
 };
 
 struct jail_exited {
@@ -120,10 +127,6 @@ struct jail_exited {
 };
 
 enum jail_end { JAIL_END_KILLED, JAIL_END_OOM, JAIL_END_INIT_DIED };
-
-struct jail_resources {
-	uint64_t cpu_us, memory_peak_bytes, pids_peak, io_read_bytes, io_write_bytes, egress_bytes;
-};
 
 struct jail_gone {
 	struct msg_head head;

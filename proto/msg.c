@@ -10,9 +10,9 @@ int msg_send(int sock, void *m, size_t size, const int *fds, int nfds)
 	h->magic = MSG_MAGIC;
 	h->size = (uint32_t)size;
 	h->nfds = (uint16_t)nfds;
-	char control[CMSG_SPACE(MSG_FDS * sizeof(int))] = { 0 };
-	struct iovec io = { m, size };
-	struct msghdr msg = { .msg_iov = &io, .msg_iovlen = 1 };
+	char control[CMSG_SPACE(MSG_FDS * sizeof(int))] = {0};
+	struct iovec io = {m, size};
+	struct msghdr msg = {.msg_iov = &io, .msg_iovlen = 1};
 	if (nfds > 0) {
 		msg.msg_control = control;
 		msg.msg_controllen = CMSG_SPACE((size_t)nfds * sizeof(int));
@@ -53,11 +53,11 @@ int msg_recv(int sock, void *buf, int ret_fds[MSG_FDS])
 	for (int i = 0; i < MSG_FDS; i++)
 		ret_fds[i] = -1;
 	char control[CMSG_SPACE(MSG_FDS * sizeof(int))];
-	struct iovec io = { buf, MSG_MAX };
-	struct msghdr msg = { .msg_iov = &io,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control) };
+	struct iovec io = {buf, MSG_MAX};
+	struct msghdr msg = {.msg_iov = &io,
+	        .msg_iovlen = 1,
+	        .msg_control = control,
+	        .msg_controllen = sizeof(control)};
 	ssize_t n;
 	do {
 		n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);

@@ -20,11 +20,11 @@ enum { MSG_FDS = 8, MSG_MAX = 8192 };
 
 struct msg_head {
 	uint32_t magic;
-	uint16_t type;	/* of the protocol in use */
-	uint16_t nfds;	/* descriptors that came along (set by msg_send, checked by msg_recv) */
-	uint32_t size;	/* of the whole struct, this head included */
+	uint16_t type; /* of the protocol in use */
+	uint16_t nfds; /* descriptors that came along (set by msg_send, checked by msg_recv) */
+	uint32_t size; /* of the whole struct, this head included */
 	uint32_t pad;
-	uint64_t req;	/* the caller's number; a reply carries it back; 0 for events */
+	uint64_t req; /* the caller's number; a reply carries it back; 0 for events */
 };
 
 /* Fills magic, size and nfds.  `m` points at a struct that begins with msg_head.

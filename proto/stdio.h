@@ -14,7 +14,7 @@ enum stdio_stream {
 	STDIO_STDIN = 0,
 	STDIO_STDOUT = 1,
 	STDIO_STDERR = 2,
-	STDIO_EXIT = 3,	  /* JSON {"code"|"signal","reason","resources"}: the last frame */
+	STDIO_EXIT = 3,   /* JSON {"code"|"signal","reason","resources"}: the last frame */
 	STDIO_SIGNAL = 4, /* u8 number */
 	STDIO_RESIZE = 5, /* u16 rows, u16 cols, big-endian */
 	STDIO_STDIN_EOF = 6,

@@ -14,23 +14,24 @@
 enum { WORKER_PATH_MAX = 4096 };
 
 enum worker_op {
-	WORKER_LIST = 1, /* every entry below path: entries come as WORKER_ENTRY, then WORKER_DONE */
-	WORKER_OPEN,	 /* regular file to read: reply fd (the reader fstat()s it again) */
-	WORKER_WRITE,	 /* create or replace `path` (missing directories are made) with the bytes
-			    of the fd that comes along (sealed memfd, at most `bytes`) */
+	WORKER_LIST =
+	        1,    /* every entry below path: entries come as WORKER_ENTRY, then WORKER_DONE */
+	WORKER_OPEN,  /* regular file to read: reply fd (the reader fstat()s it again) */
+	WORKER_WRITE, /* create or replace `path` (missing directories are made) with the bytes
+	                 of the fd that comes along (sealed memfd, at most `bytes`) */
 	WORKER_ENTRY = 100,
 	WORKER_DONE,
 };
 
 enum worker_flag {
 	WORKER_NO_REPLACE = 1 << 0, /* WRITE: -EEXIST where the file is there */
-	WORKER_IN_HOME	  = 1 << 1, /* `path` is below the agent's home instead of the workspace */
+	WORKER_IN_HOME = 1 << 1,    /* `path` is below the agent's home instead of the workspace */
 };
 
 struct worker_request {
 	struct msg_head head;
 	uint64_t bytes;
-	uint32_t mode;	/* WRITE: permission bits, 0644 or 0755 */
+	uint32_t mode; /* WRITE: permission bits, 0644 or 0755 */
 	uint32_t flags;
 	char path[WORKER_PATH_MAX];
 };
@@ -39,9 +40,9 @@ struct worker_request {
  * honest, and never opened).  DONE: status of the whole request; `truncated` beyond the limit. */
 struct worker_reply {
 	struct msg_head head;
-	int32_t status;	  /* 0 or -errno */
-	uint32_t mode;	  /* st_mode */
-	uint64_t bytes;	  /* st_size */
+	int32_t status; /* 0 or -errno */
+	uint32_t mode;  /* st_mode */
+	uint64_t bytes; /* st_size */
 	uint32_t nlink;
 	uint32_t truncated;
 	char path[WORKER_PATH_MAX]; /* relative, as bytes of the file system */

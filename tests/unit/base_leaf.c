@@ -1,0 +1,136 @@
+/* err, buf, mem, id, fd, clock, list: the small ones. */
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/id.h"
+#include "base/list.h"
+#include "tests/t.h"
+
+#include <fcntl.h>
+
+static void errors(void)
+{
+	struct err e;
+	ok(err_set(&e, -EINVAL, "line %d", 3) == -EINVAL, "err_set returns its code");
+	ok(err_wrap(&e, "policy %s", "x") == -EINVAL, "err_wrap keeps it");
+	is_str(e.text, "policy x: line 3", "context goes in front");
+	char longer[400];
+	memset(longer, 'c', sizeof(longer) - 1);
+	longer[sizeof(longer) - 1] = '\0';
+	err_wrap(&e, "%s", longer);
+	ok(strlen(e.text) == ERR_TEXT_MAX - 1 && strstr(e.text, ": policy x: line 3"),
+	        "a long context is cut, the cause never");
+	ok(err_set(NULL, -EIO, "x") == -EIO, "no error object is fine");
+	errno = ENOENT;
+	err_errno(&e, "opening %s", "f");
+	ok(e.code == -ENOENT && strncmp(e.text, "opening f: ", 11) == 0, "errno becomes text");
+	ok(err_http_status(-EINVAL) == 400 && err_http_status(-EAGAIN) == 429 &&
+	                err_http_status(-EIO) == 500,
+	        "codes become HTTP statuses");
+}
+
+static void buffers(void)
+{
+	auto_buf struct buf b = BUF_INIT(10);
+	ok(buf_puts(&b, "12345") == 0 && buf_printf(&b, "%d", 678) == 0, "appends fit");
+	ok(buf_puts(&b, "xyz") == -ENOBUFS && b.len == 8 && strcmp(b.p, "12345678") == 0,
+	        "beyond the limit nothing is appended");
+	ok(buf_putc(&b, 'a') == -ENOBUFS, "and the failure stays");
+	buf_clear(&b);
+	ok(buf_puts(&b, "0123456789") == 0 && b.len == 10, "a cleared buffer takes its limit");
+	buf_consume(&b, 4);
+	is_str(b.p, "456789", "consumed from the front");
+	buf_consume(&b, 100);
+	ok(b.len == 0 && b.p[0] == '\0', "consuming more than there is empties it");
+	auto_buf struct buf none = BUF_INIT(5);
+	char *taken = buf_take(&none);
+	is_str(taken, "", "an empty buffer hands over an empty string");
+	free(taken);
+	ok(buf_reserve(&none, SIZE_MAX) == -ENOBUFS, "no overflow in sizes");
+}
+
+static void ids(void)
+{
+	char a[ID_MAX], b[ID_MAX];
+	id_new("run", a);
+	id_new("run", b);
+	ok(id_valid(a, "run") && strcmp(a, b) != 0, "ids are valid and differ (%s)", a);
+	ok(!id_valid(a, "ses") && !id_valid("run_", "run") &&
+	                !id_valid("run_../../../../../../../x", "run"),
+	        "foreign ones are not");
+	a[10] = 'U';
+	ok(!id_valid(a, "run"), "upper case is not");
+	ok(name_valid("a") && name_valid("0-._z") && !name_valid("") && !name_valid("-a") &&
+	                !name_valid("A") && !name_valid("a/b") && !name_valid(".."),
+	        "names");
+	char longest[NAME_MAX_LEN + 1];
+	memset(longest, 'n', NAME_MAX_LEN);
+	longest[NAME_MAX_LEN] = '\0';
+	ok(!name_valid(longest) && name_valid(longest + 1), "names have a longest");
+	char small[4];
+	ok(str_copy(small, 4, "abc") && !str_copy(small, 4, "abcd") && strcmp(small, "abc") == 0,
+	        "a cut copy says so");
+}
+
+static void descriptors(void)
+{
+	int before = fd_count();
+	{
+		auto_close int fd = fd_sealed_memfd("t", "hello", 5);
+		must(fd >= 0, "a sealed memfd");
+		ok(write(fd, "x", 1) < 0 && errno == EPERM, "cannot be written");
+		char *text;
+		size_t n;
+		ok(fd_slurp(fd, 5, &text, &n) == 0 && n == 5 && strcmp(text, "hello") == 0,
+		        "read whole");
+		free(text);
+		ok(lseek(fd, 0, SEEK_SET) == 0 && fd_slurp(fd, 4, &text, &n) == -E2BIG,
+		        "more than the limit is refused");
+	}
+	ok(fd_count() == before, "the cleanup closed it");
+	char *text;
+	ok(file_slurp("/", 10, &text, NULL) == -EISDIR &&
+	                file_slurp("/nonexistent", 1, &text, NULL) == -ENOENT,
+	        "directories and absent files are errors");
+	char stamp[CLOCK_TEXT_MAX];
+	clock_rfc3339(1793825808769, stamp);
+	is_str(stamp, "2026-11-04T20:56:48.769Z", "a time in RFC 3339");
+}
+
+struct item {
+	int v;
+	struct list link; /* in head */
+};
+
+static void lists(void)
+{
+	struct list head = LIST_INIT(head);
+	struct item a = {.v = 1}, b = {.v = 2}, c = {.v = 3};
+	list_append(&head, &b.link);
+	list_append(&head, &c.link);
+	list_prepend(&head, &a.link);
+	int seen = 0;
+	list_for_each(it, &head, struct item, link)
+	{
+		seen = seen * 10 + it->v;
+		if (it->v == 2)
+			list_remove(&it->link);
+	}
+	ok(seen == 123, "in order, removal inside the loop is fine");
+	ok(list_first(&head, struct item, link)->v == 1 && b.link.next == &b.link,
+	        "removed is alone");
+	list_remove(&b.link);
+	list_remove(&a.link);
+	list_remove(&c.link);
+	ok(list_empty(&head) && !list_first(&head, struct item, link), "empty");
+}
+
+int main(void)
+{
+	errors();
+	buffers();
+	ids();
+	descriptors();
+	lists();
+	return done();
+}
