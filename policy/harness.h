@@ -25,23 +25,55 @@ struct harness_pair {
 struct harness_mcp {
 	char *name;
 	char **command; /* NULL-terminated, or NULL */
-	char **env;	/* "K=V" */
+	char **env;     /* "K=V" */
 	char *url;
 	char **headers;
 };
 
 struct harness_rule { /* guardrail */
-	char *deny; /* POSIX extended regular expression, checked at parse */
+	char *deny;   /* POSIX extended regular expression, checked at parse */
 	bool in_text, in_artifacts;
 };
 
 enum harness_permissions { HARNESS_AUTO, HARNESS_ASK, HARNESS_DENY };
 enum harness_reuse { HARNESS_REUSE_RUN, HARNESS_REUSE_SESSION };
 
+/* What parses and this version does not execute: a run of such a harness is refused rather than
+ * run without what its author relies on.  symbol, key, other place of it or NULL, what is missing
+ */
+/* clang-format off */
+#define HARNESS_LATERS(X)                                                                          \
+	X(PIPELINE,   "pipeline",             NULL, "harnesses are run one by one")                \
+	X(SNAPSHOT,   "workspace.snapshot",   NULL, "there are no snapshots")                      \
+	X(TEMPLATE,   "workspace.template",   "workspace.templateDir",                             \
+		"directories are not copied into workspaces; use workspace.seed")                  \
+	X(GUARDRAILS, "guardrails",           NULL, "input and output are not checked")            \
+	X(VERIFY,     "verify",               NULL, "no command checks the result")                \
+	X(RETRY,      "retry.maxAttempts",    NULL, "a run has one attempt")                       \
+	X(REUSE,      "sandbox.reuse",        NULL, "each run has its own jail")                   \
+	X(IMAGE,      "sandbox.image",        NULL, "the policy decides on the image")             \
+	X(ASK,        "permissions",          NULL, "nobody can be asked")                         \
+	X(SECRETS,    "secrets",              NULL,                                                \
+		"secrets do not enter jails; a policy injects them outside")                       \
+	X(COST,       "limits.costUsd",       NULL, "cost is reported, not limited")               \
+	X(READ_ONLY,  "narrow.readOnly",      NULL, "workspaces are writable as a whole")          \
+	X(EGRESS,     "narrow.egress.only",   NULL, "the policy decides on hosts")                 \
+	X(ENV_NAMES,  "env",                  NULL, "variables of the daemon are not passed on")   \
+	X(PROVIDER,   "driverOptions.provider", NULL, "the agent's configuration decides")
+/* clang-format on */
+
+enum harness_later {
+#define HARNESS_LATER_ENUM(sym, key, other, why) HARNESS_LATER_##sym,
+	HARNESS_LATERS(HARNESS_LATER_ENUM)
+#undef HARNESS_LATER_ENUM
+	        HARNESS_LATER_COUNT
+};
+
 /* All pointers owned; lists are NULL-terminated, NULL where the key is absent. */
 struct harness {
 	int refs;
-	char *name, *file, *description, *backend, *model, *policy;
+	char *name, *file, *description, *backend, *model,
+	        *policy;     /* policy: NULL means the configuration's default_policy */
 	char *system_prompt; /* trimmed body, may be "" */
 	char **tools_allow;  /* NULL: absent; empty: nothing */
 	char **tools_deny;
@@ -54,7 +86,7 @@ struct harness {
 	struct limits narrow; /* narrow.limits and limits.{memory,pids,cpus,disk,inodes} */
 	char **egress_only;   /* narrow.egress.only */
 	uint32_t max_turns;
-	uint64_t timeout_ms;  /* default 600000 */
+	uint64_t timeout_ms; /* default 600000 */
 	uint64_t output_bytes;
 	double cost_usd;
 	uint32_t max_attempts; /* default 1 */
@@ -64,15 +96,16 @@ struct harness {
 	char **secrets;
 	struct harness_pair *env; /* values given */
 	size_t nenv;
-	char **env_names;	  /* names taken from what the daemon exposes */
-	char **verify;		  /* argv */
+	char **env_names; /* names taken from what the daemon exposes */
+	char **verify;    /* argv */
 	bool verify_required;
 	uint64_t verify_timeout_ms;
 	struct harness_rule *guard_input, *guard_output;
 	size_t nguard_input, nguard_output;
 	enum harness_reuse reuse;
 	char *image;
-	char **command; /* backend exec */
+	char **command;                      /* backend exec */
+	int later_line[HARNESS_LATER_COUNT]; /* where such a key is, 0: not used */
 };
 
 /* A note that is not an error: an alias used, a key that means nothing here. */
@@ -81,22 +114,27 @@ typedef void harness_note_fn(void *ctx, const char *file, int line, const char *
 /* Returns a new reference, or NULL with *e ("file:line: ...").  `file` is used for messages and
  * for the default name.  `note` may be NULL. */
 struct harness *harness_parse(const char *file, const char *text, size_t n, harness_note_fn *note,
-	void *ctx, struct err *e);
+        void *ctx, struct err *e);
 struct harness *harness_ref(struct harness *h);
 void harness_unref(struct harness *h); /* NULL is fine */
+
+/* 0, or -ENOEXEC with such keys and their lines in *e, as many as fit; `note` (may be NULL) gets
+ * each. */
+MUST_USE int harness_unsupported(
+        const struct harness *h, harness_note_fn *note, void *ctx, struct err *e);
 
 /* ---- agents ---- */
 
 struct agent {
 	char *name, *driver, *description;
-	char *program;	 /* path in the jail: /opt/agent/bin/claude, /bin/sh */
-	char **args;	 /* extra argv */
-	char **env;	 /* "K=V" */
-	char **probe;	 /* argv printing the version */
-	char *version;	 /* pinned */
+	char *program;             /* path in the jail: /opt/agent/bin/claude, /bin/sh */
+	char **args;               /* extra argv */
+	char **env;                /* "K=V" */
+	char **probe;              /* argv printing the version */
+	char *version;             /* pinned */
 	char *package, *integrity; /* npm */
-	char **inject;	 /* names of inject hosts it needs */
-	bool installed_files; /* needs /opt/agent */
+	char **inject;             /* names of inject hosts it needs */
+	bool installed_files;      /* needs /opt/agent */
 };
 struct agent *agent_parse(const char *file, const char *text, size_t n, struct err *e);
 void agent_free(struct agent *a);

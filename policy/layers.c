@@ -7,8 +7,8 @@ static const struct {
 	enum layer_kind kind;
 	const char *lack;
 } layers[LAYER_COUNT] = {
-#define LAYER_ROW(sym, name, kind, lack) [LAYER_##sym] = { name, LAYER_KIND_##kind, lack },
-	LAYERS(LAYER_ROW)
+#define LAYER_ROW(sym, name, kind, lack) [LAYER_##sym] = {name, LAYER_KIND_##kind, lack},
+        LAYERS(LAYER_ROW)
 #undef LAYER_ROW
 };
 

@@ -33,25 +33,25 @@ enum {
 
 /* Zero means: no limit of ours.  Narrowing takes the smaller non-zero value. */
 struct limits {
-	uint64_t memory_bytes;	/* memory.max */
-	uint64_t pids;		/* pids.max, RLIMIT_NPROC where it lacks */
-	uint64_t cpu_milli;	/* thousandths of a cpu: 2000 = two */
+	uint64_t memory_bytes;              /* memory.max */
+	uint64_t pids;                      /* pids.max, RLIMIT_NPROC where it lacks */
+	uint64_t cpu_milli;                 /* thousandths of a cpu: 2000 = two */
 	uint64_t io_read_bps, io_write_bps; /* io.max on the state's device */
-	uint64_t disk_bytes;	/* workspace and home together */
+	uint64_t disk_bytes;                /* workspace and home together */
 	uint64_t inodes;
-	uint64_t nofile;	/* RLIMIT_NOFILE */
-	uint64_t file_bytes;	/* RLIMIT_FSIZE */
-	uint64_t tmp_bytes;	/* size of /tmp */
-	uint64_t shm_bytes;	/* size of /dev/shm */
-	uint64_t wall_ms;	/* longest run */
-	uint64_t output_bytes;	/* stdout and stderr together */
+	uint64_t nofile;       /* RLIMIT_NOFILE */
+	uint64_t file_bytes;   /* RLIMIT_FSIZE */
+	uint64_t tmp_bytes;    /* size of /tmp */
+	uint64_t shm_bytes;    /* size of /dev/shm */
+	uint64_t wall_ms;      /* longest run */
+	uint64_t output_bytes; /* stdout and stderr together */
 };
 
 enum policy_flag {
 	POLICY_INNER_ROOT_PACKAGES = 1 << 0, /* inner_root: packages */
-	POLICY_STRICT_PROC	   = 1 << 1, /* subset=pid */
-	POLICY_DEBUG		   = 1 << 2, /* ptrace group allowed */
-	POLICY_NO_UNIX_SOCKETS	   = 1 << 3,
+	POLICY_STRICT_PROC = 1 << 1,         /* subset=pid */
+	POLICY_DEBUG = 1 << 2,               /* ptrace group allowed */
+	POLICY_NO_UNIX_SOCKETS = 1 << 3,
 };
 
 enum policy_root { POLICY_ROOT_HOST_USR, POLICY_ROOT_IMAGE };
@@ -61,7 +61,7 @@ struct policy_mount {
 	char source[POLICY_PATH_MAX]; /* absolute, on the host */
 	char target[POLICY_PATH_MAX]; /* absolute, in the jail, not below another target's file */
 	uint32_t writable;
-	uint32_t optional;	      /* absent source: skipped, not refused */
+	uint32_t optional; /* absent source: skipped, not refused */
 };
 
 /* What `--bind` may name. */
@@ -73,24 +73,24 @@ struct policy_bindable {
 
 /* Plain HTTP inside, `upstream` outside with the secret added (egress). */
 struct policy_inject {
-	char host[POLICY_HOST_MAX];	/* name inside the jail: anthropic.agentbox */
+	char host[POLICY_HOST_MAX];     /* name inside the jail: anthropic.agentbox */
 	char upstream[POLICY_PATH_MAX]; /* http:// or https:// URL, no path but a prefix */
-	char header[64];		/* x-api-key, authorization; empty: nothing is added */
-	char prefix[32];		/* "Bearer " */
-	char secret[NAME_MAX_LEN];	/* name in `secrets`; empty: nothing is added */
-	uint32_t loopback;		/* upstream may be a loopback or private address */
+	char header[64];                /* x-api-key, authorization; empty: nothing is added */
+	char prefix[32];                /* "Bearer " */
+	char secret[NAME_MAX_LEN];      /* name in `secrets`; empty: nothing is added */
+	uint32_t loopback;              /* upstream may be a loopback or private address */
 	uint32_t pad;
 };
 
 struct policy {
 	char name[NAME_MAX_LEN];
 	char description[POLICY_TEXT_MAX];
-	char source[POLICY_PATH_MAX];	/* file it came from, or "built-in" */
-	uint32_t required;		/* bits of enum layer: refuse where missing */
-	uint32_t warned;		/* bits: say so where missing */
-	uint32_t flags;			/* enum policy_flag */
-	uint32_t root;			/* enum policy_root */
-	char image[POLICY_PATH_MAX];	/* POLICY_ROOT_IMAGE: directory, root-owned */
+	char source[POLICY_PATH_MAX]; /* file it came from, or "built-in" */
+	uint32_t required;            /* bits of enum layer: refuse where missing */
+	uint32_t warned;              /* bits: say so where missing */
+	uint32_t flags;               /* enum policy_flag */
+	uint32_t root;                /* enum policy_root */
+	char image[POLICY_PATH_MAX];  /* POLICY_ROOT_IMAGE: directory, root-owned */
 	struct limits limits;
 	uint32_t nmounts, nbindable, ninject, ninsns;
 	struct policy_mount mounts[POLICY_MOUNTS];
@@ -102,31 +102,32 @@ struct policy {
 enum secret_source { SECRET_FILE, SECRET_ENV, SECRET_CREDENTIAL };
 
 struct secret_def {
-	char name[NAME_MAX_LEN];	/* upper case allowed: ANTHROPIC_API_KEY */
-	uint32_t source;		/* enum secret_source */
-	char where[POLICY_PATH_MAX];	/* path, variable or credential name */
+	char name[NAME_MAX_LEN];     /* upper case allowed: ANTHROPIC_API_KEY */
+	uint32_t source;             /* enum secret_source */
+	char where[POLICY_PATH_MAX]; /* path, variable or credential name */
 };
 
 /* agentboxd.yaml, compiled. */
 struct daemon_config {
 	uint32_t supervisor_uid, supervisor_gid;
 	uint32_t egress_uid, egress_gid;
-	uint32_t socket_gid;	/* group of the control socket */
-	uint32_t max_runs;	/* running at once */
+	uint32_t socket_gid; /* group of the control socket */
+	uint32_t max_runs;   /* running at once */
 	uint32_t max_queued;
-	uint32_t pool;		/* jails prepared ahead, per pooled policy */
+	uint32_t pool; /* jails prepared ahead, per pooled policy */
 	uint32_t nsecrets, nexposed;
 	struct secret_def secrets[POLICY_SECRETS];
 	char exposed[POLICY_EXPOSED][NAME_MAX_LEN]; /* daemon variables harnesses may ask for */
-	char harness_dirs[4][POLICY_PATH_MAX];	    /* besides the bundled ones; empty: unused */
+	char default_policy[NAME_MAX_LEN];          /* of harnesses and jails that name none */
+	char harness_dirs[4][POLICY_PATH_MAX];      /* besides the bundled ones; empty: unused */
 };
 
 #define POLICY_SET_MAGIC 0x504f4c31u
 struct policy_set {
 	uint32_t magic;
 	uint32_t count;
-	uint64_t size;		/* of the whole, in bytes */
-	uint64_t generation;	/* set by agentboxd when it takes the set into use */
+	uint64_t size;       /* of the whole, in bytes */
+	uint64_t generation; /* set by agentboxd when it takes the set into use */
 	struct daemon_config config;
 	struct policy policies[];
 };
@@ -140,7 +141,7 @@ int policy_find(const struct policy_set *s, const char *name);
 
 /* What was asked must not be more than what root gives: fails naming the limit otherwise.
  * `asked` zero fields mean "as the policy says".  *ret is the smaller of both. */
-MUST_USE int limits_narrow(const struct limits *root, const struct limits *asked,
-	struct limits *ret, struct err *e);
+MUST_USE int limits_narrow(
+        const struct limits *root, const struct limits *asked, struct limits *ret, struct err *e);
 
 #endif

@@ -1,0 +1,304 @@
+#include "policy/harness.h"
+#include "base/mem.h"
+#include "policy/harness_keys.h"
+#include "policy/harness_pairs.h"
+
+#include <string.h>
+
+/* ---- life ---- */
+
+static void mcp_free(struct harness_mcp *m, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		free(m[i].name);
+		list_free(m[i].command);
+		list_free(m[i].env);
+		free(m[i].url);
+		list_free(m[i].headers);
+	}
+	free(m);
+}
+
+static void rules_free(struct harness_rule *r, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		free(r[i].deny);
+	free(r);
+}
+
+static void harness_clear(struct harness *h)
+{
+	char *texts[] = {h->name, h->file, h->description, h->backend, h->model, h->policy,
+	        h->system_prompt, h->snapshot, h->template_dir, h->image};
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+		free(texts[i]);
+	char **lists[] = {h->tools_allow, h->tools_deny, h->artifacts, h->egress_only, h->secrets,
+	        h->env_names, h->verify, h->command};
+	for (size_t i = 0; i < ARRAY_LEN(lists); i++)
+		list_free(lists[i]);
+	mcp_free(h->mcp, h->nmcp);
+	pairs_free(h->seed, h->nseed);
+	pairs_free(h->env, h->nenv);
+	rules_free(h->guard_input, h->nguard_input);
+	rules_free(h->guard_output, h->nguard_output);
+}
+
+struct harness *harness_ref(struct harness *h)
+{
+	h->refs++;
+	return h;
+}
+
+void harness_unref(struct harness *h)
+{
+	if (!h || --h->refs > 0)
+		return;
+	harness_clear(h);
+	free(h);
+}
+
+/* ---- front matter ---- */
+
+struct parts {
+	const char *yaml, *body; /* in the text that was split */
+	size_t yaml_len, body_len;
+};
+
+/* Length of the line at p without its newline; `---` and trailing blanks make a fence. */
+static bool is_fence(const char *p, size_t n)
+{
+	if (n < 3 || memcmp(p, "---", 3) != 0)
+		return false;
+	for (size_t i = 3; i < n; i++)
+		if (p[i] != ' ' && p[i] != '\t')
+			return false;
+	return true;
+}
+
+static const char *line_end(const char *p, const char *end)
+{
+	const char *nl = memchr(p, '\n', (size_t)(end - p));
+	return nl ? nl : end;
+}
+
+static void trim(struct parts *s)
+{
+	static const char blanks[] = " \t\n";
+	while (s->body_len && strchr(blanks, s->body[0])) {
+		s->body++;
+		s->body_len--;
+	}
+	while (s->body_len && strchr(blanks, s->body[s->body_len - 1]))
+		s->body_len--;
+}
+
+static int split(const struct keys_ctx *k, const char *p, size_t n, struct parts *ret)
+{
+	const char *end = p + n;
+	const char *nl = line_end(p, end);
+	if (!is_fence(p, (size_t)(nl - p)) || nl == end)
+		return keys_error(k, 1, "a harness begins with a line '---' and its keys");
+	struct parts s = {.yaml = nl + 1};
+	for (const char *at = s.yaml; at < end; at = nl + 1) {
+		nl = line_end(at, end);
+		if (is_fence(at, (size_t)(nl - at))) {
+			s.yaml_len = (size_t)(at - s.yaml);
+			s.body = nl < end ? nl + 1 : end;
+			s.body_len = (size_t)(end - s.body);
+			trim(&s);
+			*ret = s;
+			return 0;
+		}
+		if (nl == end)
+			break;
+	}
+	return keys_error(k, 1, "the keys that begin here have no line '---' after them");
+}
+
+/* A copy without carriage returns before newlines and without a byte order mark. */
+static char *plain_text(const char *text, size_t n, size_t *ret_n)
+{
+	char *copy = xcalloc(n + 1, 1);
+	size_t len = 0;
+	size_t i = n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+	for (; i < n; i++)
+		if (text[i] != '\r' || (i + 1 < n && text[i + 1] != '\n'))
+			copy[len++] = text[i];
+	*ret_n = len;
+	return copy;
+}
+
+/* ---- what the rows cannot say ---- */
+
+static void name_by_file(struct harness *h, const char *file)
+{
+	const char *slash = strrchr(file, '/');
+	const char *base = slash ? slash + 1 : file;
+	size_t n = strlen(base);
+	if (n > 3 && strcmp(base + n - 3, ".md") == 0)
+		n -= 3;
+	h->name = xstrndup(base, n);
+}
+
+static void merge_limits(struct limits *into, const struct limits *also)
+{
+	uint64_t a[sizeof(*into) / sizeof(uint64_t)], b[ARRAY_LEN(a)];
+	memcpy(a, into, sizeof(a));
+	memcpy(b, also, sizeof(b));
+	for (size_t i = 0; i < ARRAY_LEN(a); i++)
+		if (b[i] && (!a[i] || b[i] < a[i]))
+			a[i] = b[i];
+	memcpy(into, a, sizeof(a));
+}
+
+static int fit_command(
+        const struct keys_ctx *k, const struct yaml_node *root, struct harness_build *b)
+{
+	struct harness *h = &b->h;
+	const struct yaml_node *command = yaml_get(root, "command");
+	bool exec = strcmp(h->backend, "exec") == 0;
+	if (b->driver_command && !exec)
+		return keys_error(k, b->driver_command_line,
+		        "'driverOptions.command' cannot be honoured: root installs the program of "
+		        "backend '%.40s'",
+		        h->backend);
+	if (b->driver_command && h->command)
+		return keys_error(k, b->driver_command_line,
+		        "'driverOptions.command' and 'command' are one key");
+	if (b->driver_command && b->driver_command[0]) {
+		keys_note(k, b->driver_command_line,
+		        "'driverOptions.command' is called 'command' here");
+		h->command = take(b->driver_command);
+	}
+	if (exec && !h->command)
+		return keys_error(
+		        k, yaml_get(root, "backend")->line, "backend exec needs a 'command'");
+	if (!exec && command)
+		return keys_error(k, command->key_line,
+		        "'command' belongs to backend exec, not '%.40s'", h->backend);
+	return 0;
+}
+
+/* Is the key there and does it ask for something?  The empty and the default do not. */
+static bool asks(const struct harness *h, enum harness_later which, const struct yaml_node *n)
+{
+	switch (which) {
+	case HARNESS_LATER_RETRY:
+		return h->max_attempts > 1;
+	case HARNESS_LATER_REUSE:
+		return h->reuse == HARNESS_REUSE_SESSION;
+	case HARNESS_LATER_ASK:
+		return h->permissions == HARNESS_ASK;
+	case HARNESS_LATER_GUARDRAILS:
+		return h->nguard_input + h->nguard_output > 0;
+	case HARNESS_LATER_ENV_NAMES:
+		return h->env_names && h->env_names[0];
+	case HARNESS_LATER_EGRESS:
+		return h->egress_only != NULL;
+	case HARNESS_LATER_PIPELINE:
+	case HARNESS_LATER_SNAPSHOT:
+	case HARNESS_LATER_TEMPLATE:
+	case HARNESS_LATER_VERIFY:
+	case HARNESS_LATER_IMAGE:
+	case HARNESS_LATER_SECRETS:
+	case HARNESS_LATER_COST:
+	case HARNESS_LATER_READ_ONLY:
+	case HARNESS_LATER_PROVIDER:
+	case HARNESS_LATER_COUNT:
+		break;
+	}
+	return n->kind == YAML_SCALAR || n->count > 0;
+}
+
+static const struct {
+	const char *key, *other, *why;
+} laters[HARNESS_LATER_COUNT] = {
+#define HARNESS_LATER_ROW(sym, key, other, why) [HARNESS_LATER_##sym] = {key, other, why},
+        HARNESS_LATERS(HARNESS_LATER_ROW)
+#undef HARNESS_LATER_ROW
+};
+
+static void find_laters(struct harness *h, const struct yaml_node *root)
+{
+	for (int i = 0; i < HARNESS_LATER_COUNT; i++) {
+		const struct yaml_node *n = yaml_path(root, laters[i].key);
+		if (!n && laters[i].other)
+			n = yaml_path(root, laters[i].other);
+		if (n && asks(h, (enum harness_later)i, n))
+			h->later_line[i] = n->key_line;
+	}
+}
+
+int harness_unsupported(const struct harness *h, harness_note_fn *note, void *ctx, struct err *e)
+{
+	auto_buf struct buf all = BUF_INIT(4096);
+	for (int i = 0; i < HARNESS_LATER_COUNT; i++) {
+		if (!h->later_line[i])
+			continue;
+		auto_free char *text = xasprintf(
+		        "'%s' is not executed by this version: %s", laters[i].key, laters[i].why);
+		if (note)
+			note(ctx, h->file, h->later_line[i], text);
+		buf_printf(&all, "%s'%s' (line %d)", all.len ? ", " : "", laters[i].key,
+		        h->later_line[i]);
+	}
+	if (all.len == 0)
+		return 0;
+	return err_set(e, -ENOEXEC, "%s: this version does not execute %s", h->file, all.p);
+}
+
+/* ---- parsing ---- */
+
+static int fill(const struct keys_ctx *k, const struct parts *s, struct harness_build *b)
+{
+	auto_yaml struct yaml_doc *doc = yaml_parse(k->file, 2, s->yaml, s->yaml_len, k->e);
+	if (!doc)
+		return -EINVAL;
+	const struct yaml_node *root = yaml_root(doc);
+	struct harness *h = &b->h;
+	int r = keys_apply(k, &harness_keys, root, b);
+	if (r == 0)
+		r = fit_command(k, root, b);
+	if (r < 0)
+		return r;
+	if (!h->name)
+		name_by_file(h, k->file);
+	if (!form_name(h->name))
+		return keys_error(
+		        k, 1, "'%.60s', from the file's name, is not a name; give 'name'", h->name);
+	h->system_prompt = xstrndup(s->body, s->body_len);
+	merge_limits(&h->narrow, &b->also);
+	find_laters(h, root);
+	return 0;
+}
+
+struct harness *harness_parse(const char *file, const char *text, size_t n, harness_note_fn *note,
+        void *ctx, struct err *e)
+{
+	const struct keys_ctx k = {.file = file, .e = e, .note = note, .note_ctx = ctx};
+	if (memchr(text, '\0', n)) {
+		(void)keys_error(&k, 1, "a NUL character is not accepted");
+		return NULL;
+	}
+	size_t len = 0;
+	auto_free char *copy = plain_text(text, n, &len);
+	struct parts s = {0};
+	if (split(&k, copy, len, &s) < 0)
+		return NULL;
+	struct harness_build b = {.h = {.refs = 1,
+	                                  .file = xstrdup(file),
+	                                  .timeout_ms = 600000,
+	                                  .max_attempts = 1,
+	                                  .retry_on = 1 | 2, /* failed, timeout */
+	                                  .verify_required = true,
+	                                  .verify_timeout_ms = 120000}};
+	int r = fill(&k, &s, &b);
+	list_free(b.driver_command);
+	if (r < 0) {
+		harness_clear(&b.h);
+		return NULL;
+	}
+	struct harness *h = xnew(struct harness);
+	*h = b.h;
+	return h;
+}

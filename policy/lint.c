@@ -1,0 +1,168 @@
+#include "policy/lint.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "policy/builtin.h"
+#include "policy/config_yaml.h"
+#include "policy/harness.h"
+#include "policy/harness_keys.h"
+#include "policy/policy_yaml.h"
+#include "policy/policyc.h"
+#include "policy/report.h"
+#include "policy/syscalls.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* ---- kinds of files ---- */
+
+/* A source that others may change is not root's word: root should hear of it before a jail does. */
+static void note_source(const struct keys_ctx *k, const char *path)
+{
+	struct stat st;
+	if (stat(path, &st) < 0)
+		keys_note(k, 1, "%s: %s", path, strerror(errno));
+	else if (st.st_uid != 0 || (st.st_mode & (S_IWGRP | S_IWOTH)))
+		keys_note(k, 1, "%s can be changed by others than root", path);
+}
+
+static int lint_policy(const char *file, const char *text, size_t n, struct err *e)
+{
+	const char *slash = strrchr(file, '/');
+	const char *base = slash ? slash + 1 : file;
+	const char *dot = strrchr(base, '.');
+	auto_free char *name = xstrndup(base, dot ? (size_t)(dot - base) : strlen(base));
+	const struct keys_ctx k = {.file = file, .e = e, .note = report_note, .note_ctx = stdout};
+	auto_free struct policy *p = xnew(struct policy);
+	int r = policy_parse(&k, name, text, n, p);
+	if (r < 0)
+		return r;
+	for (uint32_t i = 0; i < p->nmounts; i++)
+		note_source(&k, p->mounts[i].source);
+	for (uint32_t i = 0; i < p->nbindable; i++)
+		note_source(&k, p->bindable[i].source);
+	if (p->root == POLICY_ROOT_IMAGE)
+		note_source(&k, p->image);
+	return 0;
+}
+
+static int lint_config(const char *file, const char *text, size_t n, struct err *e)
+{
+	const struct keys_ctx k = {.file = file, .e = e, .note = report_note, .note_ctx = stdout};
+	auto_free struct daemon_config *c = xnew(struct daemon_config);
+	struct idents ids = {0};
+	int r = idents_load(&ids, "/etc/passwd", "/etc/group", e);
+	if (r == 0)
+		r = config_parse(&k, &ids, text, n, c);
+	idents_done(&ids);
+	return r;
+}
+
+static int lint_harness(const char *file, const char *text, size_t n, struct err *e)
+{
+	struct harness *h = harness_parse(file, text, n, report_note, stdout, e);
+	if (!h)
+		return -EINVAL;
+	int r = harness_unsupported(h, report_note, stdout, e);
+	harness_unref(h);
+	return r;
+}
+
+static int lint_agent(const char *file, const char *text, size_t n, struct err *e)
+{
+	struct agent *a = agent_parse(file, text, n, e);
+	agent_free(a);
+	return a ? 0 : -EINVAL;
+}
+
+static const struct kind {
+	const char *name;
+	int (*lint)(const char *file, const char *text, size_t n, struct err *e);
+	const struct key_table *keys;
+} kinds[] = {
+        {"policy", lint_policy, &policy_keys},
+        {"config", lint_config, &config_keys},
+        {"harness", lint_harness, &harness_keys},
+        {"agent", lint_agent, &agent_keys},
+};
+
+static const struct kind *kind_find(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+		if (strcmp(kinds[i].name, name) == 0)
+			return &kinds[i];
+	return NULL;
+}
+
+/* ---- verbs ---- */
+
+static int lint_file(const struct kind *kind, const char *file)
+{
+	auto_free char *text = NULL;
+	size_t n = 0;
+	struct err e = {0};
+	int r = file_slurp(file, LIMIT_YAML_FILE, &text, &n);
+	if (r < 0)
+		(void)err_set(&e, r, "%s: %s", file, strerror(-r));
+	else
+		r = kind->lint(file, text, n, &e);
+	if (r < 0)
+		report_error(stdout, &e);
+	return r;
+}
+
+int lint_main(int argc, char **argv)
+{
+	const struct kind *kind = argc > 0 ? kind_find(argv[0]) : NULL;
+	if (!kind || argc < 2)
+		return report_usage("lint policy|config|harness|agent FILE...");
+	int code = POLICYC_OK;
+	for (int i = 1; i < argc; i++)
+		if (lint_file(kind, argv[i]) < 0)
+			code = POLICYC_REFUSED;
+	return code;
+}
+
+int keys_main(int argc, char **argv)
+{
+	const struct kind *kind = argc > 0 ? kind_find(argv[0]) : NULL;
+	bool mdoc = argc == 2 && strcmp(argv[1], "--mdoc") == 0;
+	if (!kind || argc > 2 || (argc == 2 && !mdoc))
+		return report_usage("keys policy|config|harness|agent [--mdoc]");
+	auto_buf struct buf text = BUF_INIT(LIMIT_YAML_FILE);
+	keys_print(kind->keys, "", mdoc, &text);
+	(void)fputs(text.p ? text.p : "", stdout);
+	return POLICYC_OK;
+}
+
+int syscalls_main(int argc, char **argv)
+{
+	uint32_t flags = 0;
+	if (argc == 1 && strcmp(argv[0], "--debug") == 0)
+		flags = POLICY_DEBUG;
+	else if (argc != 0)
+		return report_usage("syscalls [--debug]");
+	for (size_t i = 0; i < syscalls_count(); i++) {
+		auto_buf struct buf line = BUF_INIT(4096);
+		syscalls_print(syscalls_row(i), flags, &line);
+		(void)puts(line.p);
+	}
+	return POLICYC_OK;
+}
+
+int list_main(int argc, char **argv)
+{
+	(void)argv;
+	if (argc != 0)
+		return report_usage("list");
+	for (size_t i = 0; i < builtin_count(); i++) {
+		struct err e = {0};
+		auto_free struct policy *p = xnew(struct policy);
+		if (policy_builtin((int)i, p, &e) < 0) {
+			report_error(stderr, &e);
+			return POLICYC_REFUSED;
+		}
+		printf("%s\t%s\n", p->name, p->description);
+	}
+	return POLICYC_OK;
+}

@@ -1,0 +1,82 @@
+#include "policy/policy.h"
+#include "base/mem.h"
+#include "policy/policy_check.h"
+
+#include <string.h>
+
+int policy_set_check(const void *p, size_t size, struct err *e)
+{
+	const struct policy_set *s = p;
+	if (!p || size < sizeof(*s) || (uintptr_t)p % _Alignof(struct policy_set) != 0)
+		return err_set(e, -EBADMSG, "policy set: %zu bytes are no policy set", size);
+	if (s->magic != POLICY_SET_MAGIC)
+		return err_set(e, -EBADMSG, "policy set: wrong magic 0x%x", s->magic);
+	if (s->count < 1 || s->count > LIMIT_POLICIES)
+		return err_set(e, -EBADMSG, "policy set: %u policies, 1 to %d are possible",
+		        s->count, LIMIT_POLICIES);
+	if (s->size != size || size != sizeof(*s) + s->count * sizeof(s->policies[0]))
+		return err_set(e, -EBADMSG, "policy set: %zu bytes do not hold %u policies", size,
+		        s->count);
+	if (daemon_config_check(&s->config, e) < 0)
+		return err_wrap(e, "policy set: config");
+	for (uint32_t i = 0; i < s->count; i++) {
+		if (policy_check(&s->policies[i], e) < 0)
+			return err_wrap(e, "policy set: policy %u", i);
+		for (uint32_t k = 0; k < i; k++)
+			if (strcmp(s->policies[k].name, s->policies[i].name) == 0)
+				return err_set(e, -EBADMSG, "policy set: '%s' is there twice",
+				        s->policies[i].name);
+	}
+	if (policy_find(s, s->config.default_policy) < 0)
+		return err_set(e, -EBADMSG, "policy set: default_policy '%s' is not there",
+		        s->config.default_policy);
+	return 0;
+}
+
+int policy_find(const struct policy_set *s, const char *name)
+{
+	for (uint32_t i = 0; i < s->count; i++)
+		if (strcmp(s->policies[i].name, name) == 0)
+			return (int)i;
+	return -ENOENT;
+}
+
+static const struct {
+	const char *name;
+	size_t offset;
+} fields[] = {
+        {"memory", offsetof(struct limits, memory_bytes)},
+        {"pids", offsetof(struct limits, pids)},
+        {"cpus (thousandths)", offsetof(struct limits, cpu_milli)},
+        {"io.read", offsetof(struct limits, io_read_bps)},
+        {"io.write", offsetof(struct limits, io_write_bps)},
+        {"disk", offsetof(struct limits, disk_bytes)},
+        {"inodes", offsetof(struct limits, inodes)},
+        {"nofile", offsetof(struct limits, nofile)},
+        {"file", offsetof(struct limits, file_bytes)},
+        {"tmp", offsetof(struct limits, tmp_bytes)},
+        {"shm", offsetof(struct limits, shm_bytes)},
+        {"wall (ms)", offsetof(struct limits, wall_ms)},
+        {"output", offsetof(struct limits, output_bytes)},
+};
+_Static_assert(sizeof(struct limits) == ARRAY_LEN(fields) * sizeof(uint64_t),
+        "a limit without its row could be widened unseen");
+
+int limits_narrow(
+        const struct limits *root, const struct limits *asked, struct limits *ret, struct err *e)
+{
+	struct limits out = {0};
+	for (size_t i = 0; i < ARRAY_LEN(fields); i++) {
+		uint64_t have, want;
+		memcpy(&have, (const char *)root + fields[i].offset, sizeof(have));
+		memcpy(&want, (const char *)asked + fields[i].offset, sizeof(want));
+		if (have && want > have)
+			return err_set(e, -EACCES,
+			        "limit %s: %llu asked, the policy gives at most %llu",
+			        fields[i].name, (unsigned long long)want, (unsigned long long)have);
+		uint64_t value = want ? want : have;
+		memcpy((char *)&out + fields[i].offset, &value, sizeof(value));
+	}
+	*ret = out;
+	return 0;
+}

@@ -1,0 +1,522 @@
+#include "policy/policy_yaml.h"
+#include "base/mem.h"
+#include "policy/bpf.h"
+#include "policy/builtin.h"
+#include "policy/layers.h"
+#include "policy/limits_keys.h"
+#include "policy/policy_check.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- filesystem ---- */
+
+static int counted(const struct keys_ctx *k, const struct yaml_node *n, size_t max)
+{
+	int r = keys_kind(k, n, YAML_SEQ);
+	if (r == 0 && n->count > max)
+		return keys_error(k, n->line, "'%s' has %zu entries, %zu are possible", n->key,
+		        n->count, max);
+	return r;
+}
+
+static const struct key mount_rows[] = {
+        {.name = "source",
+                .type = KEY_FIXED,
+                .offset = offsetof(struct policy_mount, source),
+                .size = POLICY_PATH_MAX,
+                .required = true,
+                .form = form_path,
+                .want = "an absolute path without '.', '..' or a slash at its end",
+                .doc = "Directory or file of the host."},
+        {.name = "target",
+                .type = KEY_FIXED,
+                .offset = offsetof(struct policy_mount, target),
+                .size = POLICY_PATH_MAX,
+                .required = true,
+                .form = form_path,
+                .want = "an absolute path without '.', '..' or a slash at its end",
+                .doc = "Where jails see it."},
+        {.name = "writable",
+                .type = KEY_FLAG,
+                .bit = 1,
+                .offset = offsetof(struct policy_mount, writable),
+                .dflt = "false",
+                .doc = "Jails may write to it, as far as its owner and modes let them."},
+        {.name = "optional",
+                .type = KEY_FLAG,
+                .bit = 1,
+                .offset = offsetof(struct policy_mount, optional),
+                .dflt = "false",
+                .doc = "A missing source is skipped instead of refusing the jail."},
+};
+static const struct key_table mount_keys = KEY_TABLE(mount_rows);
+
+static int set_mounts(const struct keys_ctx *k, const struct yaml_node *n, void *obj)
+{
+	struct policy *p = obj;
+	int r = counted(k, n, POLICY_MOUNTS);
+	if (r < 0)
+		return r;
+	memset(p->mounts, 0, sizeof(p->mounts));
+	p->nmounts = 0;
+	yaml_each(it, n)
+	{
+		struct policy_mount *m = &p->mounts[p->nmounts];
+		r = keys_apply(k, &mount_keys, it, m);
+		if (r < 0)
+			return r;
+		const char *why = mount_source_refusal(m->source);
+		if (why)
+			return keys_error(
+			        k, yaml_get(it, "source")->line, "source %s: %s", m->source, why);
+		why = mount_target_refusal(m->target);
+		if (why)
+			return keys_error(
+			        k, yaml_get(it, "target")->line, "target %s: %s", m->target, why);
+		for (uint32_t i = 0; i < p->nmounts; i++)
+			if (strcmp(p->mounts[i].target, m->target) == 0)
+				return keys_error(
+				        k, it->line, "target %s is mounted twice", m->target);
+		p->nmounts++;
+	}
+	return 0;
+}
+
+static const struct key bindable_rows[] = {
+        {.name = "source",
+                .type = KEY_FIXED,
+                .offset = offsetof(struct policy_bindable, source),
+                .size = POLICY_PATH_MAX,
+                .required = true,
+                .form = form_path,
+                .want = "an absolute path without '.', '..' or a slash at its end",
+                .doc = "`--bind` may name this directory and what is below it."},
+        {.name = "writable",
+                .type = KEY_FLAG,
+                .bit = 1,
+                .offset = offsetof(struct policy_bindable, writable),
+                .dflt = "false",
+                .doc = "A bind may ask for write access."},
+};
+static const struct key_table bindable_keys = KEY_TABLE(bindable_rows);
+
+static int set_bindable(const struct keys_ctx *k, const struct yaml_node *n, void *obj)
+{
+	struct policy *p = obj;
+	int r = counted(k, n, POLICY_BINDABLE);
+	if (r < 0)
+		return r;
+	memset(p->bindable, 0, sizeof(p->bindable));
+	p->nbindable = 0;
+	yaml_each(it, n)
+	{
+		struct policy_bindable *b = &p->bindable[p->nbindable];
+		r = keys_apply(k, &bindable_keys, it, b);
+		if (r < 0)
+			return r;
+		const char *why = mount_source_refusal(b->source);
+		if (why)
+			return keys_error(
+			        k, yaml_get(it, "source")->line, "source %s: %s", b->source, why);
+		p->nbindable++;
+	}
+	return 0;
+}
+
+static const char *const roots[] = {"host", "image", NULL};
+
+static const struct key filesystem_rows[] = {
+        {.name = "root",
+                .type = KEY_ENUM,
+                .offset = offsetof(struct policy, root),
+                .names = roots,
+                .dflt = "host",
+                .doc = "The programs of the jail: the host's /usr read-only, or an image."},
+        {.name = "image",
+                .type = KEY_FIXED,
+                .offset = offsetof(struct policy, image),
+                .size = POLICY_PATH_MAX,
+                .form = form_path,
+                .want = "an absolute path",
+                .doc = "Directory of a root file system, owned by root."},
+        {.name = "mounts",
+                .type = KEY_OTHER,
+                .set = set_mounts,
+                .sub = &mount_keys,
+                .want = "list of maps",
+                .doc = "What else every jail sees of the host; at most 16."},
+        {.name = "bindable",
+                .type = KEY_OTHER,
+                .set = set_bindable,
+                .sub = &bindable_keys,
+                .want = "list of maps",
+                .doc = "What a request may bind; at most 16."},
+};
+static const struct key_table filesystem_keys = KEY_TABLE(filesystem_rows);
+
+/* ---- switches ---- */
+
+static const struct key seccomp_rows[] = {
+        {.name = "debug",
+                .type = KEY_FLAG,
+                .bit = POLICY_DEBUG,
+                .offset = offsetof(struct policy, flags),
+                .dflt = "false",
+                .doc = "Allows ptrace and its kin within the jail: strace and gdb work."},
+        {.name = "no_unix_sockets",
+                .type = KEY_FLAG,
+                .bit = POLICY_NO_UNIX_SOCKETS,
+                .offset = offsetof(struct policy, flags),
+                .dflt = "false",
+                .doc = "Refuses unix sockets: tmux, chromium and local databases stop working."},
+};
+static const struct key_table seccomp_keys = KEY_TABLE(seccomp_rows);
+
+/* A word of two that sets or clears a flag. */
+static int set_word(const struct keys_ctx *k, const struct yaml_node *n, void *obj,
+        const char *const *words, uint32_t bit)
+{
+	uint32_t index = 0;
+	const struct key row = {.name = n->key, .type = KEY_ENUM, .names = words};
+	int r = keys_set(k, &row, n, &index);
+	if (r < 0)
+		return r;
+	struct policy *p = obj;
+	p->flags = index ? p->flags | bit : p->flags & ~bit;
+	return 0;
+}
+
+static int set_proc(const struct keys_ctx *k, const struct yaml_node *n, void *obj)
+{
+	static const char *const words[] = {"masked", "strict", NULL};
+	return set_word(k, n, obj, words, POLICY_STRICT_PROC);
+}
+
+static int set_inner_root(const struct keys_ctx *k, const struct yaml_node *n, void *obj)
+{
+	static const char *const words[] = {"none", "packages", NULL};
+	return set_word(k, n, obj, words, POLICY_INNER_ROOT_PACKAGES);
+}
+
+/* ---- layers ---- */
+
+static const char *const layer_words[] = {"require", "warn", NULL};
+
+static void layers_set(struct policy *p, uint32_t bits, bool warn)
+{
+	p->required = warn ? p->required & ~bits : p->required | bits;
+	p->warned = warn ? p->warned | bits : p->warned & ~bits;
+}
+
+static int layer_word(const struct keys_ctx *k, const struct yaml_node *n, bool *warn)
+{
+	uint32_t index = 0;
+	const struct key row = {.name = n->key, .type = KEY_ENUM, .names = layer_words};
+	int r = keys_set(k, &row, n, &index);
+	*warn = index == 1;
+	return r;
+}
+
+static int unknown_layer(const struct keys_ctx *k, const struct yaml_node *n)
+{
+	const char *names[LAYER_COUNT + 3] = {"isolation", "limits"};
+	for (int i = 0; i < LAYER_COUNT; i++)
+		names[i + 2] = layer_name((enum layer)i);
+	return keys_unknown(k, n->key_line, "layer", n->key, names);
+}
+
+/* The two group words first, whatever the order in the file: a name says more than its group. */
+static int set_layers(const struct keys_ctx *k, const struct yaml_node *n, void *obj)
+{
+	struct policy *p = obj;
+	int r = keys_kind(k, n, YAML_MAP);
+	bool warn = false;
+	yaml_each(it, n)
+	{
+		bool isolation = strcmp(it->key, "isolation") == 0;
+		if (r < 0 || (!isolation && strcmp(it->key, "limits") != 0))
+			continue;
+		r = layer_word(k, it, &warn);
+		if (r == 0 && isolation && warn)
+			r = keys_error(k, it->line,
+			        "isolation can be warned about by the name of a layer only "
+			        "(netns: warn), not as a whole");
+		if (r == 0)
+			layers_set(p,
+			        layers_of_kind(isolation ? LAYER_KIND_ISOLATION : LAYER_KIND_LIMIT),
+			        warn);
+	}
+	yaml_each(it, n)
+	{
+		if (r < 0)
+			break;
+		if (strcmp(it->key, "isolation") == 0 || strcmp(it->key, "limits") == 0)
+			continue;
+		int layer = layer_by_name(it->key);
+		if (layer < 0)
+			return unknown_layer(k, it);
+		r = layer_word(k, it, &warn);
+		if (r == 0)
+			layers_set(p, LAYER_BIT((enum layer)layer), warn);
+	}
+	return r;
+}
+
+/* ---- egress ---- */
+
+static const struct key inject_rows[] = {
+        {.name = "host",
+                .type = KEY_FIXED,
+                .offset = offsetof(struct policy_inject, host),
+                .size = POLICY_HOST_MAX,
+                .required = true,
+                .form = form_host,
+                .want = "a host name (a.b, lower case)",
+                .doc = "Name inside the jail, reached over plain HTTP."},
+        {.name = "upstream",
+                .type = KEY_FIXED,
+                .offset = offsetof(struct policy_inject, upstream),
+                .size = POLICY_PATH_MAX,
+                .required = true,
+                .form = form_url,
+                .want = "an http:// or https:// URL without user, query and final slash",
+                .doc = "Where requests go outside."},
+        {.name = "header",
+                .type = KEY_FIXED,
+                .offset = offsetof(struct policy_inject, header),
+                .size = sizeof(((struct policy_inject *)NULL)->header),
+                .form = form_header,
+                .want = "a header name in lower case",
+                .doc = "Header that carries the secret; what the jail sent there is dropped."},
+        {.name = "prefix",
+                .type = KEY_FIXED,
+                .offset = offsetof(struct policy_inject, prefix),
+                .size = sizeof(((struct policy_inject *)NULL)->prefix),
+                .form = form_printable,
+                .want = "printable text",
+                .doc = "Text before the secret, `\"Bearer \"`."},
+        {.name = "secret",
+                .type = KEY_FIXED,
+                .offset = offsetof(struct policy_inject, secret),
+                .size = NAME_MAX_LEN,
+                .form = form_variable,
+                .want = "a name such as API_KEY",
+                .doc = "Name of the secret; it never enters the jail."},
+        {.name = "allow_loopback",
+                .type = KEY_FLAG,
+                .bit = 1,
+                .offset = offsetof(struct policy_inject, loopback),
+                .dflt = "false",
+                .doc = "The upstream may be a loopback or private address, and plain HTTP."},
+};
+static const struct key_table inject_keys = KEY_TABLE(inject_rows);
+
+static int inject_fits(const struct keys_ctx *k, const struct yaml_node *n, const struct policy *p)
+{
+	const struct policy_inject *j = &p->inject[p->ninject];
+	const struct yaml_node *upstream = yaml_get(n, "upstream");
+	if (j->secret[0] && !j->header[0])
+		return keys_error(k, n->line, "secret '%s' has no header to go into", j->secret);
+	if (!j->loopback && strncmp(j->upstream, "https://", 8) != 0)
+		return keys_error(k, upstream->line,
+		        "upstream %s: plain http goes out readable to all; use https, or "
+		        "allow_loopback for a server on this machine",
+		        j->upstream);
+	for (uint32_t i = 0; i < p->ninject; i++)
+		if (strcmp(p->inject[i].host, j->host) == 0)
+			return keys_error(
+			        k, yaml_get(n, "host")->line, "host %s is given twice", j->host);
+	return 0;
+}
+
+static int set_inject(const struct keys_ctx *k, const struct yaml_node *n, void *obj)
+{
+	struct policy *p = obj;
+	int r = counted(k, n, POLICY_INJECTS);
+	if (r < 0)
+		return r;
+	memset(p->inject, 0, sizeof(p->inject));
+	p->ninject = 0;
+	yaml_each(it, n)
+	{
+		r = keys_apply(k, &inject_keys, it, &p->inject[p->ninject]);
+		if (r == 0)
+			r = inject_fits(k, it, p);
+		if (r < 0)
+			return r;
+		p->ninject++;
+	}
+	return 0;
+}
+
+static const struct key egress_rows[] = {
+        {.name = "inject",
+                .type = KEY_OTHER,
+                .set = set_inject,
+                .sub = &inject_keys,
+                .want = "list of maps",
+                .doc = "HTTP hosts that exist only for the jail; at most 8.  Nothing else goes "
+                       "out."},
+};
+static const struct key_table egress_keys = KEY_TABLE(egress_rows);
+
+/* ---- the file ---- */
+
+/* Read before everything else by extended(); here it is known and has nothing left to do. */
+static int set_extends(const struct keys_ctx *k, const struct yaml_node *n, void *obj)
+{
+	(void)obj;
+	return keys_kind(k, n, YAML_SCALAR);
+}
+
+static const struct key policy_rows[] = {
+        {.name = "description",
+                .type = KEY_FIXED,
+                .offset = offsetof(struct policy, description),
+                .size = POLICY_TEXT_MAX,
+                .form = form_line,
+                .want = "one line of text",
+                .doc = "One line for lists."},
+        {.name = "extends",
+                .type = KEY_OTHER,
+                .set = set_extends,
+                .want = "name of a built-in policy",
+                .dflt = "default",
+                .doc = "Built-in policy to start from."},
+        {.name = "filesystem", .type = KEY_MAP, .sub = &filesystem_keys},
+        {.name = "seccomp", .type = KEY_MAP, .sub = &seccomp_keys},
+        {.name = "proc",
+                .type = KEY_OTHER,
+                .set = set_proc,
+                .want = "masked, strict",
+                .dflt = "masked",
+                .doc = "strict: /proc has the jail's processes and nothing else; ps and node's "
+                       "os.cpus() find less."},
+        {.name = "inner_root",
+                .type = KEY_OTHER,
+                .set = set_inner_root,
+                .want = "none, packages",
+                .dflt = "none",
+                .doc = "packages: inner root may own and change files of an image, to install "
+                       "packages."},
+        {.name = "limits",
+                .type = KEY_MAP,
+                .offset = offsetof(struct policy, limits),
+                .sub = &limits_keys},
+        {.name = "layers",
+                .type = KEY_OTHER,
+                .set = set_layers,
+                .want = "map of layer to require or warn",
+                .dflt = "isolation: require, limits: warn",
+                .doc = "What a host must have.  `limits` and `isolation` stand for all layers of "
+                       "that kind; isolation is relaxed layer by layer only."},
+        {.name = "egress", .type = KEY_MAP, .sub = &egress_keys},
+};
+const struct key_table policy_keys = KEY_TABLE(policy_rows);
+
+/* What a built-in without `extends` starts from: everything required, nothing going out. */
+static void from_nothing(struct policy *p)
+{
+	memset(p, 0, sizeof(*p));
+	p->required = layers_of_kind(LAYER_KIND_ISOLATION) | layers_of_kind(LAYER_KIND_LIMIT);
+}
+
+static int unknown_builtin(const struct keys_ctx *k, const struct yaml_node *n)
+{
+	auto_free const char **names = xcalloc(builtin_count() + 1, sizeof(*names));
+	for (size_t i = 0; i < builtin_count(); i++)
+		names[i] = builtin_at(i)->name;
+	return keys_unknown(k, n->line, "built-in policy", n->text, names);
+}
+
+/* Fills *p with what the file extends.  `own` is the index of the built-in that is being parsed
+ * (it may extend those before it, so that there is no circle), -1 for a file of root's. */
+static int extended(
+        const struct keys_ctx *k, const struct yaml_node *root, int own, struct policy *p)
+{
+	const struct yaml_node *n = yaml_get(root, "extends");
+	if (!n && own >= 0) {
+		from_nothing(p);
+		return 0;
+	}
+	int base = 0;
+	if (n) {
+		int r = keys_kind(k, n, YAML_SCALAR);
+		if (r < 0)
+			return r;
+		base = builtin_find(n->text);
+		if (base < 0 || (own >= 0 && base >= own))
+			return unknown_builtin(k, n);
+	}
+	return policy_builtin(base, p, k->e);
+}
+
+static int root_fits(const struct keys_ctx *k, const struct yaml_node *root, const struct policy *p)
+{
+	const struct yaml_node *image = yaml_path(root, "filesystem.image");
+	const struct yaml_node *kind = yaml_path(root, "filesystem.root");
+	const struct yaml_node *inner = yaml_get(root, "inner_root");
+	if (p->root == POLICY_ROOT_IMAGE && !p->image[0])
+		return keys_error(k, kind ? kind->line : root->line,
+		        "root: image needs filesystem.image, the directory");
+	if (p->root != POLICY_ROOT_IMAGE && p->image[0])
+		return keys_error(
+		        k, image ? image->line : root->line, "filesystem.image needs root: image");
+	if ((p->flags & POLICY_INNER_ROOT_PACKAGES) && p->root != POLICY_ROOT_IMAGE)
+		return keys_error(k, inner ? inner->line : root->line,
+		        "inner_root: packages needs root: image; the host's /usr is not written");
+	return 0;
+}
+
+static int parse(const struct keys_ctx *k, const char *name, const char *text, size_t n, int own,
+        struct policy *ret)
+{
+	auto_yaml struct yaml_doc *doc = yaml_parse(k->file, 1, text, n, k->e);
+	if (!doc)
+		return -EINVAL;
+	const struct yaml_node *root = yaml_root(doc);
+	int r = keys_kind(k, root, YAML_MAP);
+	if (r < 0)
+		return r;
+	auto_free struct policy *p = xnew(struct policy);
+	r = extended(k, root, own, p);
+	if (r < 0)
+		return r;
+	p->description[0] = '\0';
+	r = keys_apply(k, &policy_keys, root, p);
+	if (r == 0)
+		r = root_fits(k, root, p);
+	if (r < 0)
+		return r;
+	if (!name_valid(name) || !str_copy(p->name, sizeof(p->name), name))
+		return keys_error(k, 1, "'%.80s' cannot be a policy's name", name);
+	if (!str_copy(p->source, sizeof(p->source), own >= 0 ? "built-in" : k->file))
+		return keys_error(k, 1, "the path of this file is too long");
+	memset(p->bpf, 0, sizeof(p->bpf));
+	int insns = bpf_compile(p->flags, p->bpf, k->e);
+	if (insns < 0)
+		return err_wrap(k->e, "%s:%d", k->file, 1);
+	p->ninsns = (uint32_t)insns;
+	/* A reader will check the same; what it would refuse is not written. */
+	r = policy_check(p, k->e);
+	if (r < 0)
+		return err_wrap(k->e, "%s:%d", k->file, 1);
+	*ret = *p;
+	return 0;
+}
+
+int policy_parse(
+        const struct keys_ctx *k, const char *name, const char *text, size_t n, struct policy *ret)
+{
+	return parse(k, name, text, n, -1, ret);
+}
+
+int policy_builtin(int index, struct policy *ret, struct err *e)
+{
+	const struct builtin *b = builtin_at((size_t)index);
+	char file[96];
+	(void)snprintf(file, sizeof(file), "built-in/%s.yaml", b->name);
+	const struct keys_ctx k = {.file = file, .e = e};
+	return parse(&k, b->name, b->text, (size_t)(b->end - b->text), index, ret);
+}

@@ -1,0 +1,80 @@
+#include "policy/config_yaml.h"
+#include "base/ids.h"
+#include "base/mem.h"
+#include "tests/fixtures.h"
+
+static struct idents ids;
+
+static void bad(const char *path, const char *text, size_t n)
+{
+	struct err e = {0};
+	const struct keys_ctx k = {.file = path, .e = &e};
+	auto_free struct daemon_config *c = xnew(struct daemon_config);
+	int r = config_parse(&k, &ids, text, n, c);
+	fixture_check(path, text, r < 0 ? e.text : "(accepted)");
+}
+
+static void good(void)
+{
+	static const char text[] = "users: {supervisor: boxbrain, egress: 4242}\n"
+	                           "group: operators\n"
+	                           "default_policy: strict\n"
+	                           "runs: {max: 3, queue: 0, pool: 2}\n"
+	                           "secrets:\n"
+	                           "  A: {file: /etc/agentbox/secrets/a}\n"
+	                           "  B: {env: B_FROM}\n"
+	                           "  C: {credential: c.key}\n"
+	                           "expose_env: [LANG, TZ]\n"
+	                           "harness_dirs: [/srv/h]\n";
+	struct err e = {0};
+	const struct keys_ctx k = {.file = "c", .e = &e};
+	auto_free struct daemon_config *c = xnew(struct daemon_config);
+	must(config_parse(&k, &ids, text, strlen(text), c) == 0, "parses: %s", e.text);
+	ok(c->supervisor_uid == 811 && c->supervisor_gid == 812, "user by name has its group");
+	ok(c->egress_uid == 4242 && c->egress_gid == 4242, "user by number");
+	ok(c->socket_gid == 900, "group by name");
+	is_str(c->default_policy, "strict", "default_policy");
+	ok(c->max_runs == 3 && c->max_queued == 0 && c->pool == 2, "runs");
+	ok(c->nsecrets == 3 && c->secrets[0].source == SECRET_FILE &&
+	                c->secrets[1].source == SECRET_ENV &&
+	                c->secrets[2].source == SECRET_CREDENTIAL,
+	        "secrets");
+	is_str(c->secrets[2].where, "c.key", "credential");
+	ok(c->nexposed == 2, "exposed");
+	is_str(c->harness_dirs[0], "/srv/h", "harness_dirs replaces the default");
+	is_str(c->harness_dirs[1], "", "and no more");
+}
+
+static void defaults(void)
+{
+	auto_free struct daemon_config *c = xnew(struct daemon_config);
+	config_defaults(&ids, c);
+	is_str(c->default_policy, "default", "default policy");
+	ok(c->supervisor_uid == ID_SUPERVISOR && c->egress_uid == ID_EGRESS, "ids");
+	ok(c->socket_gid == 901, "group agentbox where it exists");
+	struct idents none = {0};
+	config_defaults(&none, c);
+	ok(c->socket_gid == 0, "else root");
+}
+
+static void lookups(void)
+{
+	uint32_t uid = 7, gid = 7;
+	ok(idents_user(&ids, "box", &uid, &gid) == -ENOENT && uid == 7, "a prefix is no user");
+	ok(idents_user(&ids, "broken", &uid, &gid) == -ENOENT, "a cut line is no user");
+	ok(idents_group(&ids, "huge", &gid) == -ENOENT, "an id beyond 32 bits is none");
+}
+
+int main(void)
+{
+	ids.passwd = xstrdup("root:x:0:0::/root:/bin/sh\nboxbrain:x:811:812::/:/bin/false\n"
+	                     "broken:x\n");
+	ids.group =
+	        xstrdup("root:x:0:\noperators:x:900:a,b\nagentbox:x:901:\nhuge:x:99999999999:\n");
+	good();
+	defaults();
+	lookups();
+	ok(fixtures_each("tests/fixtures/config/bad", bad) >= 10, "faulty files");
+	idents_done(&ids);
+	return done();
+}

@@ -1,0 +1,50 @@
+#include "policy/forms.h"
+#include "base/mem.h"
+#include "tests/t.h"
+
+static void all(form_fn *fn, const char *name, const char *const *texts, bool want)
+{
+	for (; *texts; texts++)
+		ok(fn(*texts) == want, "%s: '%.60s' is %s", name, *texts,
+		        want ? "fine" : "refused");
+}
+
+#define FINE(fn, ...)    all(fn, #fn, (const char *const[]){__VA_ARGS__, NULL}, true)
+#define REFUSED(fn, ...) all(fn, #fn, (const char *const[]){__VA_ARGS__, NULL}, false)
+
+int main(void)
+{
+	char longer[400];
+	memset(longer, 'a', sizeof(longer) - 1);
+	longer[0] = '/';
+	longer[sizeof(longer) - 1] = '\0';
+
+	FINE(form_path, "/", "/a", "/a/b.c", "/a b", "/..a", "/a/...");
+	REFUSED(form_path, "", "a", "//", "/a/", "/a//b", "/.", "/..", "/a/../b", "/a/./b", "/a\nb",
+	        longer);
+	FINE(form_relative, "a", "a/b", "out/**/*.md", ".hidden");
+	REFUSED(form_relative, "", "/a", "..", "a/../b", "a/", "./a");
+	FINE(form_host, "a.b", "anthropic.agentbox", "x-1.example.com", "1.a");
+	REFUSED(form_host, "", "a", "a.", ".a", "a..b", "A.b", "-a.b", "a-.b", "127.0.0.1",
+	        "a.b:80", "a b.c", "*.a.b", longer + 1);
+	FINE(form_url, "https://api.example.com", "http://127.0.0.1:47821", "https://[::1]:8080",
+	        "https://a.b/v1/x", "http://localhost:1");
+	REFUSED(form_url, "", "api.example.com", "ftp://a.b", "https://", "https://a.b/",
+	        "https://a.b/../c", "https://u@a.b", "https://a.b?x", "https://a.b#x",
+	        "https://a.b:0", "https://a.b:65536", "https://a.b:", "https://a.b:80x",
+	        "https://[zz]", "https://[::1", "https://1.2.3", "https://256.1.1.1",
+	        "https://a.b/x y", "https://a.b/%2e%2e", "HTTPS://a.b", "https://a.b\r\nx: y");
+	FINE(form_header, "x-api-key", "authorization");
+	REFUSED(form_header, "", "X-Api-Key", "x key", "x:", "x\r\n");
+	FINE(form_variable, "A", "_a1", "ANTHROPIC_API_KEY");
+	REFUSED(form_variable, "", "1A", "A-B", "A=B", "A B", "\xc3\xa9");
+	FINE(form_printable, "", "Bearer ", "~");
+	REFUSED(form_printable, "a\n", "\x7f", "\xff");
+	FINE(form_line, "", "text\twith tab", "\xc3\xa9");
+	REFUSED(form_line, "a\nb", "a\x1b[0m");
+
+	ok(path_within("/a/b", "/a") && path_within("/a", "/a") && path_within("/a", "/"),
+	        "within");
+	ok(!path_within("/ab", "/a") && !path_within("/a", "/a/b"), "not within");
+	return done();
+}
