@@ -19,13 +19,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Where every jail has the agent's home and its workspace. */
+#define DRIVER_HOME      "/home/agent"
+#define DRIVER_WORKSPACE "/workspace"
+
 enum driver_permissions { PERMISSIONS_AUTO, PERMISSIONS_ASK, PERMISSIONS_DENY };
 
 struct driver_mcp {
 	const char *name;
 	const char *const *command; /* NULL-terminated argv, or NULL */
-	const char *const *env;	    /* "K=V", NULL-terminated, or NULL */
-	const char *url;	    /* instead of command */
+	const char *const *env;     /* "K=V", NULL-terminated, or NULL */
+	const char *url;            /* instead of command */
 	const char *const *headers; /* "K: V", or NULL */
 };
 
@@ -33,18 +37,18 @@ struct driver_mcp {
 struct driver_spec {
 	const char *prompt;
 	size_t prompt_len;
-	const char *system_prompt; /* NULL or text */
-	const char *model;	   /* NULL: the agent's default */
+	const char *system_prompt;      /* NULL or text */
+	const char *model;              /* NULL: the agent's default */
 	const char *const *tools_allow; /* NULL: no restriction; empty list: no tool at all */
 	const char *const *tools_deny;
 	const struct driver_mcp *mcp;
 	size_t nmcp;
-	uint32_t max_turns;	/* 0: none */
+	uint32_t max_turns; /* 0: none */
 	enum driver_permissions permissions;
-	const char *resume;	/* the agent's own session id of an earlier run, or NULL */
+	const char *resume;         /* the agent's own session id of an earlier run, or NULL */
 	const char *const *command; /* exec driver: the harness's argv */
-	const char *program;	/* path of the agent's binary in the jail */
-	const char *const *args; /* extra argv of agent.yaml, or NULL */
+	const char *program;        /* path of the agent's binary in the jail */
+	const char *const *args;    /* extra argv of agent.yaml, or NULL */
 };
 
 /* What to start.  Filled by command(); freed by driver_command_done. */
@@ -53,8 +57,8 @@ struct driver_file {
 	char *text; /* owned */
 };
 struct driver_command {
-	char **argv; /* owned, NULL-terminated */
-	char **env;  /* owned, "K=V", NULL-terminated; added to agent.yaml's */
+	char **argv;               /* owned, NULL-terminated */
+	char **env;                /* owned, "K=V", NULL-terminated; added to agent.yaml's */
 	struct driver_file *files; /* owned; written before the start */
 	size_t nfiles;
 };
@@ -70,24 +74,31 @@ struct driver_usage {
 
 /* How the process ended, as the supervisor saw it. */
 struct driver_exit {
-	int code;	  /* or -1 */
-	int sig;	  /* or 0 */
+	int code;         /* or -1 */
+	int sig;          /* or 0 */
 	bool interrupted; /* we cancelled it */
 };
 
 struct driver_outcome {
 	enum driver_status status;
 	char *final_text; /* owned; never NULL after end() */
-	char *error;	  /* owned, or NULL */
-	char *resume;	  /* owned; the agent's session id, or NULL */
+	char *error;      /* owned, or NULL */
+	char *resume;     /* owned; the agent's session id, or NULL */
 	bool resume_lost; /* the id it was told to resume does not exist any more */
-	bool max_turns;	  /* ended by the turn limit */
+	bool max_turns;   /* ended by the turn limit */
 	struct driver_usage usage;
 	int64_t tool_calls;
 };
 void driver_outcome_done(struct driver_outcome *o);
 
 struct driver_run; /* a driver's own state of one run */
+
+/* What a person says to a permission.asked event. */
+enum driver_answer {
+	ANSWER_DENY,
+	ANSWER_ONCE,
+	ANSWER_ALWAYS /* this tool, for the rest of the run */
+};
 
 struct driver {
 	const char *name;
@@ -100,15 +111,24 @@ struct driver {
 	/* One line of stdout without its newline (`whole` false: a piece of a line beyond
 	 * LIMIT_LINE; emit agent.raw).  May append to to_stdin; *ret_eof as above. */
 	void (*line)(struct driver_run *r, const char *p, size_t n, bool whole,
-		struct buf *to_stdin, bool *ret_eof);
+	        struct buf *to_stdin, bool *ret_eof);
 	void (*error_line)(struct driver_run *r, const char *p, size_t n); /* of stderr */
 	/* Asks the agent to stop by its protocol; false: there is none, signal it. */
 	bool (*interrupt)(struct driver_run *r, struct buf *to_stdin);
+	/* An answer to permission.asked; emits permission.answered.  false: no such question is
+	 * open.  NULL: this driver never asks. */
+	bool (*answer)(struct driver_run *r, const char *permission_id, enum driver_answer a,
+	        struct buf *to_stdin);
+	/* One more message of the user while it runs.  false: too late.  NULL: there is no way. */
+	bool (*input)(struct driver_run *r, const char *p, size_t n, struct buf *to_stdin);
 	/* Closes open tool calls, emits what is still owed, tells the outcome. */
 	void (*end)(struct driver_run *r, const struct driver_exit *x, struct driver_outcome *ret);
 	void (*close)(struct driver_run *r); /* NULL is fine */
 };
 
 const struct driver *driver_find(const char *name); /* NULL: no such driver */
+const char *driver_name(size_t i);                  /* of the i-th driver, NULL past the last */
+
+extern const struct driver driver_exec, driver_claude;
 
 #endif

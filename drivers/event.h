@@ -41,7 +41,7 @@ enum event_type {
 #define EVENT_ENUM(sym, name) EVENT_##sym,
 	EVENT_TYPES(EVENT_ENUM)
 #undef EVENT_ENUM
-		EVENT_COUNT
+	        EVENT_COUNT
 };
 
 const char *event_name(enum event_type t);

@@ -1,0 +1,115 @@
+/*
+ * claude.h - what the files of the Claude Code driver share.
+ *
+ *	claude.c             the driver's table, its lines by type, stdin
+ *	claude_command.c     check, argv, environment, files
+ *	claude_tools.c       tool calls, their results, changed files
+ *	claude_plan.c        the plan, from TodoWrite and the Task tools
+ *	claude_permission.c  who may run which tool
+ *	claude_result.c      usage, the result line, the outcome
+ *
+ * Speaks `claude -p --input-format stream-json --output-format stream-json`:
+ * one JSON object a line in both directions (recorded runs of 2.1.332 in
+ * tests/fixtures/claude).  docs/AGENTS.md tells what becomes of each line.
+ */
+#ifndef DRIVERS_CLAUDE_H
+#define DRIVERS_CLAUDE_H
+
+#include "base/json.h"
+#include "drivers/calls.h"
+#include "drivers/driver.h"
+#include "drivers/ending.h"
+#include "drivers/tail.h"
+
+enum {
+	CLAUDE_ASKED_MAX = 64,   /* permission questions open at once; the most seen is 2 */
+	CLAUDE_ALWAYS_MAX = 64,  /* tools answered with "always" */
+	CLAUDE_TASKS_MAX = 1000, /* entries of a plan; what comes after them is not shown */
+};
+
+struct claude_asked {
+	char *request, *call, *tool, *input; /* owned; input as JSON text */
+};
+
+struct claude_task {
+	char *id, *text, *status; /* owned */
+};
+
+struct driver_run {
+	struct event_sink *sink; /* borrowed: longer than the run */
+	struct buf start;        /* bytes of the first user message */
+	bool closing;            /* stdin is closed or about to be */
+	bool interrupting;       /* we asked it to stop */
+	bool asks;               /* it asks on stdout before it runs a tool */
+	size_t subagents;        /* running in the background */
+
+	/* from the specification */
+	char **allow; /* owned, NULL-terminated, or NULL: no restriction */
+	enum driver_permissions permissions;
+	char *resume; /* owned, or NULL */
+
+	/* from system/init */
+	char *cwd, *session; /* owned, or NULL */
+
+	struct calls calls;
+	struct tail text;           /* of the last message of the main agent */
+	char *message;              /* owned: id of that message, or NULL */
+	struct claude_asked *asked; /* owned */
+	size_t nasked;
+	char **always; /* owned */
+	size_t nalways;
+	struct claude_task *tasks; /* owned */
+	size_t ntasks;
+	struct ending ending;
+
+	/* outcome so far */
+	bool have_result, success, max_turns, resume_lost;
+	char *result;              /* owned: text of the result line, or NULL */
+	char *error;               /* owned: why it failed, or NULL */
+	char *fault;               /* owned: a rule broken, whatever the result says, or NULL */
+	struct driver_usage usage; /* of finished turns */
+	struct driver_usage turn;  /* lower bound for the turn that is running */
+	double cost_before;        /* total_cost_usd of the last result, negative: not known */
+};
+
+/* ---- claude_command.c ---- */
+int claude_check(const struct driver_spec *spec, struct err *e);
+int claude_command(const struct driver_spec *spec, struct driver_command *ret, struct err *e);
+/* Patterns, or single tools of an MCP server: then every such call is asked for. */
+bool claude_wants_asking(const struct driver_spec *spec);
+/* The rules as they are used: tools_allow and the servers of the harness.  NULL: no restriction.
+ * Returns owned, as its strings. */
+char **claude_allow_list(const struct driver_spec *spec);
+/* May this stand in argv after --resume? */
+bool claude_session_ok(const char *id);
+
+/* ---- claude_tools.c ---- */
+const char *claude_tool_kind(const char *name);
+char *claude_tool_title(const struct driver_run *r, const char *name, const struct json *input);
+/* A tool_use block.  false: not understood. */
+bool claude_tool_use(struct driver_run *r, const struct json *block, const char *parent);
+/* A tool_result block; `detail` is the line's tool_use_result, or NULL.  false: as above. */
+bool claude_tool_result(struct driver_run *r, const struct json *block, const struct json *detail);
+
+/* ---- claude_plan.c ---- */
+void claude_plan_call(struct driver_run *r, const char *name, const struct json *input);
+/* Once the tool succeeded; `detail` is its tool_use_result. */
+void claude_plan_result(struct driver_run *r, const char *name, const struct json *detail);
+void claude_plan_done(struct driver_run *r);
+
+/* ---- claude_permission.c ---- */
+/* A control_request; always answers it.  false: not understood (refused, and shown as raw). */
+bool claude_control_request(struct driver_run *r, const struct json *line, struct buf *to_stdin);
+bool claude_answer(struct driver_run *r, const char *permission_id, enum driver_answer a,
+        struct buf *to_stdin);
+void claude_permission_denied(struct driver_run *r, const struct json *line);
+void claude_permission_done(struct driver_run *r);
+
+/* ---- claude_result.c ---- */
+void claude_result(struct driver_run *r, const struct json *line);
+/* Counts what an assistant line says was used, until the result line tells better. */
+void claude_seen_message(struct driver_run *r, const struct json *message, bool first);
+void claude_fail(struct driver_run *r, const char *message, const char *code);
+void claude_end(struct driver_run *r, const struct driver_exit *x, struct driver_outcome *ret);
+
+#endif

@@ -1,0 +1,339 @@
+#include "drivers/claude.h"
+#include "base/limits.h"
+#include "base/mem.h"
+#include "drivers/launch.h"
+#include "drivers/rules.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#define PROMPT_FILE ".agentbox/system-prompt.md"
+#define MCP_FILE    ".agentbox/mcp.json"
+
+/* In --permission-prompt-tool mode Claude offers tools that ask a person something; nobody sits
+ * there, so they are offered only to a harness that names them. */
+static const char *const interactive[] = {"AskUserQuestion", "EnterPlanMode", "ExitPlanMode"};
+
+bool claude_session_ok(const char *id)
+{
+	size_t n = strnlen(id, 65);
+	if (n == 0 || n > 64 || *id == '-')
+		return false;
+	for (const char *p = id; *p; p++)
+		if (!isalnum((unsigned char)*p) && *p != '-' && *p != '_')
+			return false;
+	return true;
+}
+
+/* ---- check ---- */
+
+static int check_rules(const char *const *rules, bool enforce, struct err *e)
+{
+	for (; rules && *rules; rules++) {
+		int r = rules_check(*rules, enforce, e);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int check_mcp(const struct driver_mcp *m, struct err *e)
+{
+	if (!m->name || !*m->name || strlen(m->name) > 64 || strstr(m->name, "__"))
+		return err_set(e, -ENOEXEC, "tools.mcp: '%.80s' is no name for a server",
+		        m->name ? m->name : "");
+	for (const char *p = m->name; *p; p++)
+		if (!isalnum((unsigned char)*p) && *p != '-' && *p != '_')
+			return err_set(e, -ENOEXEC,
+			        "tools.mcp.%s: names are letters, digits, - and _", m->name);
+	bool command = m->command && m->command[0];
+	if (command == (m->url != NULL))
+		return err_set(e, -ENOEXEC, "tools.mcp.%s: needs either command or url", m->name);
+	return 0;
+}
+
+int claude_check(const struct driver_spec *spec, struct err *e)
+{
+	int r = check_rules(spec->tools_allow, true, e);
+	if (r == 0)
+		r = check_rules(spec->tools_deny, false, e);
+	for (size_t i = 0; r == 0 && i < spec->nmcp; i++)
+		r = check_mcp(&spec->mcp[i], e);
+	if (r < 0)
+		return r;
+	if (spec->model && (!*spec->model || *spec->model == '-'))
+		return err_set(e, -ENOEXEC, "model: '%.80s' is no model", spec->model);
+	if (spec->resume && !claude_session_ok(spec->resume))
+		return err_set(e, -ENOEXEC, "resume: '%.80s' is no session id", spec->resume);
+	return 0;
+}
+
+/* ---- which tools ---- */
+
+static bool any_mcp_rule_of(const char *const *rules, const char *server)
+{
+	auto_free char *prefix = xasprintf("mcp__%s", server);
+	size_t n = strlen(prefix);
+	for (; *rules; rules++)
+		if (strncmp(*rules, prefix, n) == 0 &&
+		        ((*rules)[n] == '\0' || strncmp(*rules + n, "__", 2) == 0))
+			return true;
+	return false;
+}
+
+char **claude_allow_list(const struct driver_spec *spec)
+{
+	if (!spec->tools_allow)
+		return NULL;
+	struct driver_command list = {0};
+	launch_args(&list, spec->tools_allow);
+	/* A server the harness declares is allowed whole unless the list narrows it. */
+	for (size_t i = 0; i < spec->nmcp; i++)
+		if (!any_mcp_rule_of(spec->tools_allow, spec->mcp[i].name)) {
+			auto_free char *rule = xasprintf("mcp__%s", spec->mcp[i].name);
+			launch_arg(&list, rule);
+		}
+	return list.argv ? list.argv : xcalloc(1, sizeof(char *));
+}
+
+/* mcp__server or mcp__server__*: everything that server has. */
+static bool is_whole_server(const char *rule)
+{
+	const char *tool = rules_is_mcp(rule) ? strstr(rule + 5, "__") : NULL;
+	return rules_is_mcp(rule) && (!tool || strcmp(tool, "__*") == 0);
+}
+
+bool claude_wants_asking(const struct driver_spec *spec)
+{
+	for (const char *const *r = spec->tools_allow; r && *r; r++)
+		if (rules_has_pattern(*r) || (rules_is_mcp(*r) && !is_whole_server(*r)))
+			return true;
+	return false;
+}
+
+static bool skips_permissions(const struct driver_spec *spec)
+{
+	return spec->permissions == PERMISSIONS_AUTO && !claude_wants_asking(spec);
+}
+
+static bool listed_before(char *const *list, size_t i, const char *base)
+{
+	for (size_t k = 0; k < i; k++) {
+		auto_free char *other = rules_base(list[k]);
+		if (strcmp(other, base) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* --tools: the built-in tools that are offered at all, each once. */
+static void put_offered(struct driver_command *c, char *const *allow)
+{
+	auto_buf struct buf names = BUF_INIT(LIMIT_EXEC_BLOB);
+	for (size_t i = 0; allow[i]; i++) {
+		auto_free char *base = rules_base(allow[i]);
+		if (rules_is_mcp(base) || listed_before(allow, i, base))
+			continue;
+		if (names.len)
+			buf_putc(&names, ',');
+		buf_puts(&names, base);
+	}
+	launch_arg(c, "--tools");
+	launch_arg(c, names.p ? names.p : "");
+}
+
+/* --allowedTools: what needs no question, that is what has no pattern. */
+static void put_allowed(struct driver_command *c, char *const *allow)
+{
+	bool any = false;
+	for (; *allow; allow++) {
+		if (rules_has_pattern(*allow))
+			continue;
+		if (!any)
+			launch_arg(c, "--allowedTools");
+		any = true;
+		launch_arg(c, *allow);
+	}
+}
+
+/* Claude runs some calls unasked (reading, `ls`) even where a pattern speaks of the tool; an ask
+ * rule for the tool makes it ask for each, and rules.c decides alone. */
+static void put_ask_rules(struct driver_command *c, char *const *allow)
+{
+	auto_buf struct buf b = BUF_INIT(LIMIT_EXEC_BLOB);
+	struct jw w = JW_INIT(&b);
+	jw_open(&w, NULL, '{');
+	jw_open(&w, "permissions", '{');
+	jw_open(&w, "ask", '[');
+	for (size_t i = 0; allow[i]; i++) {
+		auto_free char *base = rules_base(allow[i]);
+		if (rules_has_pattern(allow[i]) && !listed_before(allow, i, base))
+			jw_str(&w, NULL, base);
+	}
+	jw_close(&w, ']');
+	jw_close(&w, '}');
+	jw_close(&w, '}');
+	launch_arg(c, "--settings");
+	launch_arg(c, b.p);
+}
+
+static bool names_tool(char *const *allow, const char *tool)
+{
+	for (; allow && *allow; allow++)
+		if (rules_names(*allow, tool))
+			return true;
+	return false;
+}
+
+static void put_denied(struct driver_command *c, const struct driver_spec *spec, char *const *allow)
+{
+	bool any = false;
+	for (const char *const *d = spec->tools_deny; d && *d; d++) {
+		if (!any)
+			launch_arg(c, "--disallowedTools");
+		any = true;
+		launch_arg(c, *d);
+	}
+	if (skips_permissions(spec))
+		return;
+	for (size_t i = 0; i < ARRAY_LEN(interactive); i++) {
+		if (names_tool(allow, interactive[i]))
+			continue;
+		if (!any)
+			launch_arg(c, "--disallowedTools");
+		any = true;
+		launch_arg(c, interactive[i]);
+	}
+}
+
+static void put_tools(struct driver_command *c, const struct driver_spec *spec)
+{
+	struct driver_command list = {.argv = claude_allow_list(spec)};
+	if (list.argv) {
+		put_offered(c, list.argv);
+		put_allowed(c, list.argv);
+	}
+	if (skips_permissions(spec)) {
+		launch_arg(c, "--dangerously-skip-permissions");
+	} else {
+		launch_arg(c, "--permission-prompt-tool");
+		launch_arg(c, "stdio");
+		if (claude_wants_asking(spec))
+			put_ask_rules(c, list.argv);
+	}
+	put_denied(c, spec, list.argv);
+	driver_command_done(&list);
+}
+
+/* ---- MCP ---- */
+
+/* "K=V" or "K: V" as a member. */
+static void put_pair(struct jw *w, const char *pair, char sep)
+{
+	const char *at = strchr(pair, sep);
+	auto_free char *key = xstrndup(pair, at ? (size_t)(at - pair) : strlen(pair));
+	const char *value = at ? at + 1 : "";
+	while (sep == ':' && *value == ' ')
+		value++;
+	jw_str(w, key, value);
+}
+
+static void put_pairs(struct jw *w, const char *key, const char *const *pairs, char sep)
+{
+	if (!pairs)
+		return;
+	jw_open(w, key, '{');
+	for (; *pairs; pairs++)
+		put_pair(w, *pairs, sep);
+	jw_close(w, '}');
+}
+
+static void put_server(struct jw *w, const struct driver_mcp *m)
+{
+	jw_open(w, m->name, '{');
+	if (m->url) {
+		jw_str(w, "type", "http");
+		jw_str(w, "url", m->url);
+		put_pairs(w, "headers", m->headers, ':');
+	} else {
+		jw_str(w, "type", "stdio");
+		jw_str(w, "command", m->command[0]);
+		jw_open(w, "args", '[');
+		for (const char *const *a = m->command + 1; *a; a++)
+			jw_str(w, NULL, *a);
+		jw_close(w, ']');
+		put_pairs(w, "env", m->env, '=');
+	}
+	jw_close(w, '}');
+}
+
+static int put_mcp(struct driver_command *c, const struct driver_spec *spec, struct err *e)
+{
+	/* Also without servers of our own: the workspace may hold a .mcp.json. */
+	launch_arg(c, "--strict-mcp-config");
+	if (!spec->nmcp)
+		return 0;
+	auto_buf struct buf b = BUF_INIT((size_t)LIMIT_YAML_FILE * 6);
+	struct jw w = JW_INIT(&b);
+	jw_open(&w, NULL, '{');
+	jw_open(&w, "mcpServers", '{');
+	for (size_t i = 0; i < spec->nmcp; i++)
+		put_server(&w, &spec->mcp[i]);
+	jw_close(&w, '}');
+	jw_close(&w, '}');
+	if (b.failed)
+		return err_set(e, b.failed, "tools.mcp: too large");
+	launch_arg(c, "--mcp-config");
+	launch_arg(c, DRIVER_HOME "/" MCP_FILE);
+	launch_file(c, MCP_FILE, buf_take(&b));
+	/* Else the servers' tools hide behind a search tool and are not offered. */
+	launch_env(c, "ENABLE_TOOL_SEARCH", "false");
+	return 0;
+}
+
+/* ---- the command ---- */
+
+static void put_fixed(struct driver_command *c, const struct driver_spec *spec)
+{
+	launch_arg(c, spec->program ? spec->program : "/opt/agent/bin/claude");
+	launch_args(c, spec->args);
+	launch_args(c, (const char *const[]){"-p", "--input-format", "stream-json",
+	                       "--output-format", "stream-json", "--verbose", NULL});
+	/* No update, no telemetry, no feature flags: the network of a jail is for the model. */
+	launch_env(c, "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1");
+	launch_env(c, "DISABLE_AUTOUPDATER", "1");
+	launch_env(c, "DISABLE_TELEMETRY", "1");
+	launch_env(c, "DISABLE_ERROR_REPORTING", "1");
+}
+
+int claude_command(const struct driver_spec *spec, struct driver_command *ret, struct err *e)
+{
+	int r = claude_check(spec, e);
+	if (r < 0)
+		return r;
+	put_fixed(ret, spec);
+	if (spec->model) {
+		launch_arg(ret, "--model");
+		launch_arg(ret, spec->model);
+	}
+	if (spec->system_prompt && *spec->system_prompt) {
+		/* A file: argv is public and an argument is limited to 128 KiB. */
+		launch_arg(ret, "--append-system-prompt-file");
+		launch_arg(ret, DRIVER_HOME "/" PROMPT_FILE);
+		launch_file(ret, PROMPT_FILE, xstrdup(spec->system_prompt));
+	}
+	if (spec->max_turns) {
+		auto_free char *n = xasprintf("%u", spec->max_turns);
+		launch_arg(ret, "--max-turns");
+		launch_arg(ret, n);
+	}
+	if (spec->resume) {
+		launch_arg(ret, "--resume");
+		launch_arg(ret, spec->resume);
+	}
+	put_tools(ret, spec);
+	r = put_mcp(ret, spec, e);
+	if (r < 0)
+		driver_command_done(ret);
+	return r;
+}

@@ -1,0 +1,224 @@
+#include "base/mem.h"
+#include "drivers/claude.h"
+#include "drivers/emit.h"
+
+#include <string.h>
+
+/*
+ * A turn ends with a result line; a process may have several (a subagent that
+ * ended later starts another turn), and the last one is the run's.  Costs and
+ * tokens are sums over them.
+ */
+
+static void add_usage(struct driver_usage *to, const struct driver_usage *more)
+{
+	to->input_tokens += more->input_tokens;
+	to->output_tokens += more->output_tokens;
+	to->cached_tokens += more->cached_tokens;
+	to->turns += more->turns;
+	to->cost_usd = to->cost_usd < 0 || more->cost_usd < 0 ? -1 : to->cost_usd + more->cost_usd;
+}
+
+/* A number of tokens, which is what a hostile agent says it is: bounded, so that sums cannot
+ * overflow. */
+static int64_t tokens(const struct json *j, const char *key)
+{
+	int64_t n = json_int(j, key, 0);
+	return n < 0 ? 0 : n > 1000000000000 ? 1000000000000 : n;
+}
+
+/* The API reports input without what was cached; our events count it in. */
+static struct driver_usage api_usage(const struct json *u)
+{
+	int64_t cached = tokens(u, "cache_read_input_tokens");
+	return (struct driver_usage){
+	        .input_tokens = tokens(u, "input_tokens") + cached +
+	                        tokens(u, "cache_creation_input_tokens"),
+	        .output_tokens = tokens(u, "output_tokens"),
+	        .cached_tokens = cached,
+	        .cost_usd = -1,
+	};
+}
+
+/* Per model since the last result, subagents and interrupted answers included, which `usage`
+ * leaves out (fixtures max-budget, subagent). */
+static bool model_usage(const struct json *line, struct driver_usage *ret)
+{
+	const struct json *models = json_get(line, "model_usage_since_last_result");
+	if (!json_is_object(models) || !json_first(models))
+		return false;
+	struct driver_usage sum = {0};
+	for (const struct json *m = json_first(models); m; m = json_next(m)) {
+		int64_t cached = tokens(m, "cacheReadInputTokens");
+		struct driver_usage one = {
+		        .input_tokens = tokens(m, "inputTokens") + cached +
+		                        tokens(m, "cacheCreationInputTokens"),
+		        .output_tokens = tokens(m, "outputTokens"),
+		        .cached_tokens = cached,
+		        .cost_usd = json_num(m, "costUSD", -1),
+		};
+		add_usage(&sum, &one);
+	}
+	*ret = sum;
+	return true;
+}
+
+/* total_cost_usd counts from the start of the conversation, also over a resume. */
+static double cost_since(const struct driver_run *r, const struct json *line)
+{
+	double total = json_num(line, "total_cost_usd", -1);
+	if (total < 0 || r->cost_before < 0)
+		return -1;
+	return total > r->cost_before ? total - r->cost_before : 0;
+}
+
+static void count_turn(struct driver_run *r, const struct json *line)
+{
+	struct driver_usage u;
+	if (!model_usage(line, &u)) {
+		u = api_usage(json_get(line, "usage"));
+		u.cost_usd = cost_since(r, line);
+		if (u.input_tokens == 0 && u.output_tokens == 0 && u.cost_usd < 0)
+			u.cost_usd = 0; /* nothing was asked of a model, so nothing was paid */
+	}
+	u.turns = tokens(line, "num_turns");
+	r->cost_before = json_num(line, "total_cost_usd", -1);
+	add_usage(&r->usage, &u);
+	r->turn = (struct driver_usage){.cost_usd = -1};
+}
+
+void claude_seen_message(struct driver_run *r, const struct json *message, bool first)
+{
+	/* A message comes as one line a block, each with the same usage. */
+	if (!first)
+		return;
+	struct driver_usage u = api_usage(json_get(message, "usage"));
+	u.turns = 1;
+	add_usage(&r->turn, &u);
+}
+
+static void emit_usage(struct driver_run *r, const struct driver_usage *u)
+{
+	auto_buf struct buf b = EMIT_BUF;
+	struct jw w = JW_INIT(&b);
+	jw_int(&w, "inputTokens", u->input_tokens);
+	jw_int(&w, "outputTokens", u->output_tokens);
+	jw_int(&w, "cachedTokens", u->cached_tokens);
+	if (u->cost_usd >= 0)
+		jw_num(&w, "costUsd", u->cost_usd);
+	jw_int(&w, "turns", u->turns);
+	(void)emit_members(r->sink, EVENT_USAGE, &b); /* five numbers */
+}
+
+void claude_fail(struct driver_run *r, const char *message, const char *code)
+{
+	/* An API error comes twice: as a message of the agent and in the result. */
+	bool told = r->error && strcmp(r->error, message) == 0;
+	free(r->error);
+	r->error = xstrdup(message);
+	if (!told)
+		emit_error(r->sink, message, code, false);
+}
+
+/* errors[] joined, without those that are notes to Claude's developers; returns owned. */
+static char *errors_text(const struct json *line)
+{
+	const struct json *errors = json_get(line, "errors");
+	auto_buf struct buf b = BUF_INIT(65536);
+	if (json_is_array(errors))
+		for (const struct json *it = json_first(errors); it; it = json_next(it)) {
+			const char *text = json_text(it);
+			if (!text || strncmp(text, "[ede_diagnostic]", 16) == 0)
+				continue;
+			if (b.len)
+				buf_puts(&b, "; ");
+			buf_puts(&b, text);
+		}
+	return b.len ? buf_take(&b) : NULL;
+}
+
+static void failed_result(struct driver_run *r, const struct json *line, const char *subtype)
+{
+	const char *reason = json_str(line, "terminal_reason", "");
+	bool aborted = strncmp(reason, "aborted", 7) == 0;
+	r->max_turns = strcmp(subtype, "error_max_turns") == 0;
+	auto_free char *why = errors_text(line);
+	if (!why && r->result && *r->result)
+		why = xstrdup(r->result);
+	if (!why)
+		why = xstrdup(aborted ? "interrupted" : subtype);
+	if (r->resume && strstr(why, "No conversation found"))
+		r->resume_lost = true;
+	if (aborted && r->interrupting) { /* our own doing, which the supervisor tells */
+		free(r->error);
+		r->error = take(why);
+		return;
+	}
+	/* {"subtype":"success","is_error":true} is how Claude says that the API failed. */
+	bool api = strcmp(subtype, "success") == 0;
+	claude_fail(r, why, api ? "api_error" : aborted ? "interrupted" : subtype);
+}
+
+void claude_result(struct driver_run *r, const struct json *line)
+{
+	const char *subtype = json_str(line, "subtype", "");
+	r->have_result = true;
+	r->success = strcmp(subtype, "success") == 0 && !json_bool(line, "is_error", true);
+	r->max_turns = r->resume_lost = false;
+	free(r->result);
+	r->result = json_str(line, "result", NULL) ? xstrdup(json_str(line, "result", "")) : NULL;
+	count_turn(r, line);
+	emit_usage(r, &r->usage);
+	if (r->success) {
+		free(r->error);
+		r->error = NULL;
+	} else {
+		failed_result(r, line, subtype);
+	}
+}
+
+/* ---- the end ---- */
+
+/* NULL: it succeeded; else why not, owned. */
+static char *failure(struct driver_run *r, const struct driver_exit *x)
+{
+	if (r->fault)
+		return take(r->fault);
+	auto_free char *how = ending_text(&r->ending, x);
+	if (!r->have_result)
+		return r->error ? take(r->error) : xasprintf("claude %s, without a result", how);
+	if (!r->success)
+		return r->error ? take(r->error) : xstrdup("failed without a reason");
+	/* After its result it may be killed by whoever waits no longer (a signal, or 128 + N);
+	 * a small code is Claude's own word that something is wrong. */
+	if (x->code > 0 && x->code <= 128)
+		return xasprintf("claude reported success and then %s", how);
+	return NULL;
+}
+
+void claude_end(struct driver_run *r, const struct driver_exit *x, struct driver_outcome *ret)
+{
+	ret->tool_calls = r->calls.total;
+	calls_close_all(&r->calls, r->sink, "The agent ended before the tool answered.");
+	if (!r->have_result && strstr(r->ending.last, "No conversation found"))
+		r->resume_lost = r->resume != NULL;
+	ret->error = failure(r, x);
+	ret->status = ret->error ? DRIVER_FAILED : DRIVER_SUCCEEDED;
+	if (!r->have_result && !r->interrupting)
+		emit_error(r->sink, ret->error, "no_result", false);
+	if (!r->have_result || r->turn.turns) {
+		add_usage(&r->usage, &r->turn); /* the turn that was cut off */
+		if (r->turn.turns)
+			emit_usage(r, &r->usage);
+	}
+	ret->usage = r->usage;
+	if (r->success && r->result) {
+		tail_clear(&r->text);
+		tail_add(&r->text, r->result, strlen(r->result));
+	}
+	ret->final_text = tail_take(&r->text);
+	ret->max_turns = r->max_turns;
+	ret->resume_lost = r->resume_lost;
+	if (r->session && !r->resume_lost)
+		ret->resume = take(r->session);
+}

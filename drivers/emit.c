@@ -1,0 +1,73 @@
+#include "drivers/emit.h"
+
+#include <string.h>
+
+bool emit_members(struct event_sink *sink, enum event_type t, const struct buf *members)
+{
+	if (members->failed)
+		return false;
+	sink->emit(sink, t, members->p ? members->p : "", members->len);
+	return true;
+}
+
+size_t utf8_floor(const char *p, size_t n)
+{
+	/* A character has at most three continuation bytes; more of them are no UTF-8, cut there.
+	 */
+	for (size_t back = 1; back <= 4 && back <= n; back++) {
+		unsigned char c = (unsigned char)p[n - back];
+		if ((c & 0xc0) == 0x80)
+			continue;
+		size_t need = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc0 ? 2 : 1;
+		return need > back ? n - back : n;
+	}
+	return n;
+}
+
+static void raw_piece(
+        struct event_sink *sink, const char *stream, const char *p, size_t n, bool more)
+{
+	auto_buf struct buf b = EMIT_BUF;
+	struct jw w = JW_INIT(&b);
+	jw_bytes(&w, "line", p, n);
+	jw_str(&w, "stream", stream);
+	if (more)
+		jw_bool(&w, "more", true);
+	(void)emit_members(sink, EVENT_AGENT_RAW, &b); /* LIMIT_RAW_PIECE x 6 fits */
+}
+
+void emit_raw(struct event_sink *sink, const char *stream, const char *p, size_t n, bool more)
+{
+	while (n > LIMIT_RAW_PIECE) {
+		size_t k = utf8_floor(p, LIMIT_RAW_PIECE);
+		raw_piece(sink, stream, p, k, true);
+		p += k;
+		n -= k;
+	}
+	raw_piece(sink, stream, p, n, more);
+}
+_Static_assert(LIMIT_RAW_PIECE * 6 < LIMIT_EVENT - 8192, "a raw piece of control characters fits");
+
+void emit_error(struct event_sink *sink, const char *message, const char *code, bool retryable)
+{
+	auto_buf struct buf b = EMIT_BUF;
+	struct jw w = JW_INIT(&b);
+	/* 64 KiB: a message is for a person; the line it came from is at most that or raw. */
+	size_t n = strlen(message);
+	jw_bytes(&w, "message", message, n > 65536 ? utf8_floor(message, 65536) : n);
+	jw_str(&w, "code", code && strlen(code) <= 128 ? code : NULL);
+	jw_bool(&w, "retryable", retryable);
+	(void)emit_members(sink, EVENT_ERROR, &b);
+}
+
+bool emit_text(struct event_sink *sink, enum event_type t, const char *text, size_t n, bool delta,
+        const char *id, const char *parent)
+{
+	auto_buf struct buf b = EMIT_BUF;
+	struct jw w = JW_INIT(&b);
+	jw_bytes(&w, "text", text, n);
+	jw_bool(&w, "delta", delta);
+	jw_str(&w, "messageId", id);
+	jw_str(&w, "parentCallId", parent);
+	return emit_members(sink, t, &b);
+}

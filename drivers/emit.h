@@ -1,0 +1,38 @@
+/*
+ * emit.h - what every driver does to hand events to its sink.
+ *
+ * An event is written with a struct jw into a buffer of EMIT_BUF's limit, then
+ * emitted.  A buffer that overflowed is never emitted half: emit_members says
+ * so and the caller passes the line on as agent.raw, which always fits.
+ */
+#ifndef DRIVERS_EMIT_H
+#define DRIVERS_EMIT_H
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "base/limits.h"
+#include "drivers/event.h"
+
+#include <stdbool.h>
+
+/* Room for the envelope that the supervisor puts in front. */
+#define EMIT_BUF BUF_INIT(LIMIT_EVENT - 4096)
+
+/* false: the members did not fit and nothing was emitted. */
+bool emit_members(struct event_sink *sink, enum event_type t, const struct buf *members);
+
+/* agent.raw: a line in pieces of at most LIMIT_RAW_PIECE bytes, cut between characters; all but
+ * the last carry "more":true, the last one too when `more`.  `stream` NULL: stdout. */
+void emit_raw(struct event_sink *sink, const char *stream, const char *p, size_t n, bool more);
+
+/* error: `code` may be NULL.  `retryable` means that the agent itself tries again. */
+void emit_error(struct event_sink *sink, const char *message, const char *code, bool retryable);
+
+/* agent.message or agent.thinking; `id` and `parent` may be NULL. */
+bool emit_text(struct event_sink *sink, enum event_type t, const char *text, size_t n, bool delta,
+        const char *id, const char *parent);
+
+/* The largest k <= n that does not cut a UTF-8 character of p in two. */
+size_t utf8_floor(const char *p, size_t n);
+
+#endif

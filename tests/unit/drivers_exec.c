@@ -1,0 +1,221 @@
+/* The exec driver: any command; text lines, and lines that are events of our own language. */
+#include "drivers/driver.h"
+#include "base/limits.h"
+#include "tests/driver_record.h"
+#include "tests/t.h"
+
+struct talk {
+	struct record rec;
+	struct driver_run *run;
+	struct buf to_stdin;
+	bool eof;
+};
+
+static void talk_open(struct talk *t)
+{
+	*t = (struct talk){.to_stdin = BUF_INIT(1 << 20)};
+	record_init(&t->rec);
+	struct driver_spec spec = {.command = LIST("cat"), .prompt = "a\0b\n", .prompt_len = 4};
+	t->run = driver_exec.open(&spec, &t->rec.sink);
+	must(driver_exec.start(t->run, &t->to_stdin, &t->eof) == 0, "starts");
+}
+
+static void say(struct talk *t, const char *line)
+{
+	driver_exec.line(t->run, line, strlen(line), true, &t->to_stdin, &t->eof);
+}
+
+static void talk_end(struct talk *t, struct driver_exit x)
+{
+	struct driver_outcome o = {0};
+	driver_exec.end(t->run, &x, &o);
+	must(o.final_text != NULL, "the outcome has a final text");
+	record_outcome(&t->rec, &o);
+	driver_outcome_done(&o);
+	driver_exec.close(t->run);
+	buf_done(&t->to_stdin);
+}
+
+/* What one line yields, ended with exit code 0. */
+static void yields(const char *line, const char *want)
+{
+	struct talk t;
+	talk_open(&t);
+	say(&t, line);
+	t.rec.out.p[t.rec.out.len - 1] = '\0';
+	is_str(t.rec.out.p, want, "%.60s", line);
+	t.rec.out.p[t.rec.out.len - 1] = '\n';
+	talk_end(&t, (struct driver_exit){.code = 0});
+	record_done(&t.rec);
+}
+
+static void test_command(void)
+{
+	struct driver_command c = {0};
+	struct err e = {0};
+	struct driver_spec spec = {
+	        .command = LIST("sh", "-c", "cat"), .prompt = "p", .prompt_len = 1};
+	must(driver_exec.command(&spec, &c, &e) == 0, "accepted");
+	ok(strcmp(c.argv[0], "sh") == 0 && strcmp(c.argv[2], "cat") == 0 && !c.argv[3] && !c.nfiles,
+	        "the command as it stands, without the prompt");
+	driver_command_done(&c);
+	spec.tools_allow = spec.tools_deny = LIST();
+	ok(driver_exec.check(&spec, &e) == 0, "empty lists of tools say nothing");
+	struct driver_mcp mcp = {.name = "x", .url = "http://x"};
+	const struct {
+		struct driver_spec spec;
+		const char *word;
+	} bad[] = {
+	        {{.command = NULL}, "command"},
+	        {{.command = LIST()}, "command"},
+	        {{.command = LIST("")}, "command"},
+	        {{.command = LIST("echo", "x {{prompt}}")}, "stdin"},
+	        {{.command = LIST("x"), .tools_allow = LIST("Read")}, "no tools"},
+	        {{.command = LIST("x"), .tools_deny = LIST("Read")}, "no tools"},
+	        {{.command = LIST("x"), .mcp = &mcp, .nmcp = 1}, "MCP"},
+	};
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		ok(driver_exec.check(&bad[i].spec, &e) == -ENOEXEC && strstr(e.text, bad[i].word),
+		        "refused: %s", e.text);
+		ok(driver_exec.command(&bad[i].spec, &c, &e) == -ENOEXEC && !c.argv,
+		        "and not started");
+	}
+}
+
+static void test_text(void)
+{
+	struct talk t;
+	talk_open(&t);
+	ok(t.eof && t.to_stdin.len == 4 && memcmp(t.to_stdin.p, "a\0b\n", 4) == 0,
+	        "the prompt is on stdin, byte for byte, then the end");
+	say(&t, "Hello,");
+	say(&t, "");
+	say(&t, "world.");
+	ok(!driver_exec.interrupt(t.run, &t.to_stdin), "a signal is the only interrupt");
+	driver_exec.error_line(t.run, "a warning", 9);
+	talk_end(&t, (struct driver_exit){.code = 0});
+	is_str(t.rec.out.p,
+	        "{\"type\":\"agent.message\",\"text\":\"Hello,\\n\",\"delta\":true}\n"
+	        "{\"type\":\"agent.message\",\"text\":\"\\n\",\"delta\":true}\n"
+	        "{\"type\":\"agent.message\",\"text\":\"world.\\n\",\"delta\":true}\n"
+	        "{\"type\":\"agent.raw\",\"line\":\"a warning\",\"stream\":\"stderr\"}\n"
+	        "{\"outcome\":{\"status\":\"succeeded\",\"finalText\":\"Hello,\\n\\nworld.\","
+	        "\"inputTokens\":0,\"outputTokens\":0,\"cachedTokens\":0,\"turns\":0,\"toolCalls\":"
+	        "0}}\n",
+	        "lines of text");
+	record_done(&t.rec);
+}
+
+static void test_events(void)
+{
+	yields("{\"type\":\"agent.message\",\"text\":\"hi\",\"delta\":false,\"seq\":7,\"run\":"
+	       "\"x\"}",
+	        "{\"type\":\"agent.message\",\"text\":\"hi\",\"delta\":false}");
+	yields("{\"callId\":\"1\",\"name\":\"T\",\"input\":{\"a\":[1]},\"type\":\"tool.call\"}",
+	        "{\"type\":\"tool.call\",\"callId\":\"1\",\"name\":\"T\",\"input\":{\"a\":[1]}}");
+	yields("{\"type\":\"plan.updated\",\"entries\":[{\"text\":\"a\",\"status\":\"pending\"}]}",
+	        "{\"type\":\"plan.updated\",\"entries\":[{\"text\":\"a\",\"status\":\"pending\"}]"
+	        "}");
+	yields("{\"type\":\"file.changed\",\"path\":\"a\",\"change\":\"add\"}",
+	        "{\"type\":\"file.changed\",\"path\":\"a\",\"change\":\"add\"}");
+}
+
+static void test_not_events(void)
+{
+	static const char *const lines[] = {"{\"type\":\"run.done\",\"result\":{}}",
+	        "{\"type\":\"egress.denied\",\"host\":\"x\"}",
+	        "{\"type\":\"permission.answered\",\"answer\":\"once\"}",
+	        "{\"type\":\"verify.done\",\"passed\":true}", "{\"type\":\"log.gap\"}",
+	        "{\"type\":\"agent.raw\",\"line\":\"x\"}", "{\"type\":\"agent.message\"}",
+	        "{\"type\":\"agent.message\",\"text\":7}",
+	        "{\"type\":\"agent.message\",\"text\":\"x\",\"delta\":\"yes\"}",
+	        "{\"type\":\"tool.call\",\"callId\":\"\",\"name\":\"x\"}",
+	        "{\"type\":\"tool.result\",\"callId\":\"1\"}",
+	        "{\"type\":\"plan.updated\",\"entries\":[{\"text\":\"a\"}]}",
+	        "{\"type\":\"plan.updated\",\"entries\":{}}",
+	        "{\"type\":\"usage\",\"inputTokens\":1.5,\"outputTokens\":1}",
+	        "{\"type\":\"usage\",\"inputTokens\":1e300,\"outputTokens\":1}", "{\"type\":7}",
+	        "{\"type\":\"unknown\"}", "{\"type\":\"error\"", "[1]", "{}",
+	        " {\"type\":\"error\"}"};
+	for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+		auto_buf struct buf want = BUF_INIT(1 << 16), text = BUF_INIT(1 << 16);
+		buf_printf(&text, "%s\n", lines[i]);
+		struct jw w = JW_INIT(&want);
+		jw_open(&w, NULL, '{');
+		jw_str(&w, "type", "agent.message");
+		jw_str(&w, "text", text.p);
+		jw_bool(&w, "delta", true);
+		jw_close(&w, '}');
+		yields(lines[i], want.p);
+	}
+}
+
+static void test_outcome(void)
+{
+	struct talk t;
+	talk_open(&t);
+	say(&t, "{\"type\":\"tool.call\",\"callId\":\"1\",\"name\":\"T\"}");
+	say(&t, "{\"type\":\"tool.call\",\"callId\":\"2\",\"name\":\"U\"}");
+	say(&t, "{\"type\":\"tool.result\",\"callId\":\"1\",\"ok\":true,\"exitCode\":0}");
+	say(&t, "{\"type\":\"agent.message\",\"text\":\"all\",\"delta\":false}");
+	say(&t, "{\"type\":\"usage\",\"inputTokens\":5,\"outputTokens\":6,\"costUsd\":0.5,"
+	        "\"turns\":2}");
+	say(&t, "{\"type\":\"error\",\"message\":\"again\",\"retryable\":true}");
+	talk_end(&t, (struct driver_exit){.code = 0});
+	ok(strstr(t.rec.out.p,
+	           "{\"type\":\"tool.result\",\"callId\":\"2\",\"name\":\"U\",\"ok\":false"),
+	        "a call without a result gets one");
+	ok(strstr(t.rec.out.p,
+	           "{\"outcome\":{\"status\":\"succeeded\",\"finalText\":\"all\",\"inputTokens\":5,"
+	           "\"outputTokens\":6,\"cachedTokens\":0,\"costUsd\":0.5,\"turns\":2,"
+	           "\"toolCalls\":2}}"),
+	        "the outcome has what the events said");
+	record_done(&t.rec);
+	talk_open(&t);
+	driver_exec.error_line(t.run, "no such model", 13);
+	talk_end(&t, (struct driver_exit){.code = 3});
+	ok(strstr(t.rec.out.p, "\"status\":\"failed\"") &&
+	                strstr(t.rec.out.p,
+	                        "\"error\":\"the command exited with code 3: no such model\""),
+	        "why it failed");
+	record_done(&t.rec);
+	talk_open(&t);
+	say(&t, "{\"type\":\"error\",\"message\":\"quota\"}");
+	talk_end(&t, (struct driver_exit){.code = 1});
+	ok(strstr(t.rec.out.p, "\"error\":\"quota\""), "its own word for it");
+	record_done(&t.rec);
+	talk_open(&t);
+	talk_end(&t, (struct driver_exit){.code = -1, .sig = 9});
+	ok(strstr(t.rec.out.p, "was killed by signal 9 (SIGKILL)"), "killed");
+	record_done(&t.rec);
+}
+
+static void test_bytes(void)
+{
+	struct talk t;
+	talk_open(&t);
+	driver_exec.line(t.run, "a\0b\xff", 4, true, &t.to_stdin, &t.eof);
+	ok(strstr(t.rec.out.p, "a\\u0000b\xef\xbf\xbd\\n"), "NUL and invalid UTF-8");
+	driver_exec.line(t.run, "{\"type\":\"error\",", 16, false, &t.to_stdin, &t.eof);
+	ok(strstr(t.rec.out.p, "\"more\":true"), "a piece of a line that is too long");
+	size_t n = LIMIT_LINE;
+	auto_free char *big = xcalloc(n, 1);
+	memset(big, '\xff', n);
+	t.rec.events = 0;
+	driver_exec.line(t.run, big, n, true, &t.to_stdin, &t.eof);
+	ok(t.rec.events >= (int)(n / LIMIT_RAW_PIECE), "more than an event can hold: %d raw pieces",
+	        t.rec.events);
+	talk_end(&t, (struct driver_exit){.code = 0});
+	record_done(&t.rec);
+}
+
+int main(void)
+{
+	test_command();
+	test_text();
+	test_events();
+	test_not_events();
+	test_outcome();
+	test_bytes();
+	return done();
+}
