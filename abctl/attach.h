@@ -1,0 +1,24 @@
+/*
+ * attach.h - this process's stdin, stdout, stderr, signals and terminal,
+ * connected to a command in a jail.
+ */
+#ifndef ABCTL_ATTACH_H
+#define ABCTL_ATTACH_H
+
+#include "abctl/client.h"
+#include "abctl/verb.h"
+
+/* What the command is told of this side's terminal. */
+struct attach_terminal {
+	bool wanted;         /* --tty */
+	unsigned rows, cols; /* of the terminal, 0: unknown */
+};
+struct attach_terminal attach_terminal(bool wanted);
+
+/* `command` is for messages: what the user called.  Sends the request (with Upgrade), and stays
+ * until the command has ended.  Returns abctl's exit code: the command's own, 128 + N for a signal,
+ * or one of ours after having said why. */
+int attach_run(const struct cli *cli, const char *path, const struct buf *body,
+        const struct attach_terminal *t, const char *command);
+
+#endif

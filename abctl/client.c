@@ -1,0 +1,211 @@
+#include "abctl/client.h"
+#include "abctl/http1.h"
+#include "base/fd.h"
+#include "base/limits.h"
+#include "base/mem.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+struct client {
+	int fd; /* owned */
+	struct http1 http;
+	struct buf body; /* decoded, not yet taken */
+	size_t taken;    /* bytes of `body` given out as lines */
+	size_t searched; /* no new line between `taken` and here */
+	struct buf rest; /* after 101 */
+};
+
+static int connect_to(const char *path, struct err *e)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	if (!path[0] || strlen(path) >= sizeof(a.sun_path))
+		return err_set(e, -ENAMETOOLONG, "'%.100s' cannot be a socket: at most %zu bytes",
+		        path, sizeof(a.sun_path) - 1);
+	memcpy(a.sun_path, path, strlen(path) + 1);
+	auto_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return err_errno(e, "socket");
+	if (connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0)
+		return take_fd(fd);
+	if (errno == EACCES || errno == EPERM)
+		return err_set(e, -EACCES,
+		        "no permission for %s: be in group agentbox "
+		        "(usermod -aG agentbox USER, then log in again)",
+		        path);
+	if (errno == ENOENT || errno == ECONNREFUSED)
+		return err_set(e, -errno,
+		        "no daemon answers on %s: start one with `systemctl start agentboxd` or "
+		        "`agentboxd --state DIR --socket %s`",
+		        path, path);
+	return err_errno(e, "connecting to %s", path);
+}
+
+/* Nobody wants a header smuggled in by a strange file name. */
+static bool plain(const char *s)
+{
+	for (; *s; s++)
+		if ((unsigned char)*s <= 0x20 || *s == 0x7f)
+			return false;
+	return true;
+}
+
+static int send_request(int fd, const struct client_request *q, struct err *e)
+{
+	if (!plain(q->path))
+		return err_set(e, -EINVAL, "invalid character in a request path");
+	auto_buf struct buf b = BUF_INIT(LIMIT_HTTP_BODY + HTTP1_HEAD);
+	buf_printf(&b, "%s %s HTTP/1.1\r\nHost: agentbox\r\nUser-Agent: abctl\r\nAccept: %s\r\n",
+	        q->method, q->path, q->accept ? q->accept : "application/json");
+	if (q->upgrade)
+		buf_printf(&b, "Connection: Upgrade\r\nUpgrade: %s\r\n", q->upgrade);
+	else
+		buf_puts(&b, "Connection: close\r\n");
+	if (q->last_event_id > 0)
+		buf_printf(&b, "Last-Event-ID: %" PRId64 "\r\n", q->last_event_id);
+	if (q->body)
+		buf_printf(&b, "Content-Type: application/json\r\nContent-Length: %zu\r\n",
+		        q->body_len);
+	else if (strcmp(q->method, "POST") == 0)
+		buf_puts(&b, "Content-Length: 0\r\n");
+	buf_puts(&b, "\r\n");
+	if (q->body)
+		buf_put(&b, q->body, q->body_len);
+	if (b.failed)
+		return err_set(e, b.failed, "the request is larger than %d bytes", LIMIT_HTTP_BODY);
+	int r = fd_write_all(fd, b.p, b.len);
+	/* A refusal may come before the body is read: then the answer says why. */
+	if (r < 0 && r != -EPIPE && r != -ECONNRESET)
+		return err_set(e, r, "sending the request: %s", strerror(-r));
+	return 0;
+}
+
+struct client *client_open(const char *socket, const struct client_request *req, struct err *e)
+{
+	auto_close int fd = connect_to(socket, e);
+	if (fd < 0 || send_request(fd, req, e) < 0)
+		return NULL;
+	struct client *c = xnew(struct client);
+	*c = (struct client){
+	        .fd = take_fd(fd),
+	        .http = HTTP1_INIT,
+	        /* A list of everything, or an event of full size and the read after it. */
+	        .body = BUF_INIT(64 << 20),
+	        .rest = BUF_INIT(LIMIT_PUMP_READ),
+	};
+	return c;
+}
+
+void client_free(struct client *c)
+{
+	if (!c)
+		return;
+	fd_close(c->fd);
+	http1_done(&c->http);
+	buf_done(&c->body);
+	buf_done(&c->rest);
+	free(c);
+}
+
+int client_pump(struct client *c, struct err *e)
+{
+	if (c->http.state == HTTP1_DONE)
+		return 0;
+	char p[LIMIT_PUMP_READ];
+	ssize_t n;
+	do
+		n = read(c->fd, p, sizeof(p));
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return err_errno(e, "reading from the daemon");
+	if (n == 0)
+		return http1_eof(&c->http, e);
+	ssize_t used = http1_feed(&c->http, p, (size_t)n, &c->body, e);
+	if (used < 0)
+		return (int)used;
+	if (c->http.state == HTTP1_UPGRADED && used < n)
+		buf_put(&c->rest, p + used, (size_t)(n - used));
+	return c->http.state != HTTP1_DONE;
+}
+
+int client_status(struct client *c, struct err *e)
+{
+	while (!http1_has_head(&c->http)) {
+		int r = client_pump(c, e);
+		if (r < 0)
+			return r;
+	}
+	return c->http.status;
+}
+
+bool client_has_head(const struct client *c)
+{
+	return http1_has_head(&c->http);
+}
+
+const char *client_content_type(const struct client *c)
+{
+	return c->http.content_type;
+}
+
+int64_t client_retry_after(const struct client *c)
+{
+	return c->http.retry_after;
+}
+
+int client_body(struct client *c, const char **ret, size_t *ret_len, struct err *e)
+{
+	int r;
+	do
+		r = client_pump(c, e);
+	while (r > 0);
+	if (r < 0)
+		return r;
+	*ret = c->body.p ? c->body.p : "";
+	*ret_len = c->body.len;
+	return 0;
+}
+
+const char *client_line(struct client *c, size_t *ret_len)
+{
+	char *from = c->body.p + c->taken;
+	char *nl = c->searched < c->body.len
+	                   ? memchr(c->body.p + c->searched, '\n', c->body.len - c->searched)
+	                   : NULL;
+	if (!nl) {
+		/* Moved only here, once a read, so that many lines cost one move. */
+		if (c->taken)
+			buf_consume(&c->body, c->taken);
+		c->taken = 0;
+		c->searched = c->body.len;
+		return NULL;
+	}
+	*nl = '\0';
+	*ret_len = (size_t)(nl - from);
+	if (*ret_len && from[*ret_len - 1] == '\r')
+		from[--*ret_len] = '\0';
+	c->taken = c->searched = (size_t)(nl + 1 - c->body.p);
+	return from;
+}
+
+void client_drain(struct client *c, struct buf *to)
+{
+	buf_put(to, c->body.p + c->taken, c->body.len - c->taken);
+	buf_clear(&c->body);
+	c->taken = c->searched = 0;
+}
+
+int client_fd(const struct client *c)
+{
+	return c->fd;
+}
+
+int client_upgraded(struct client *c, struct buf *ret_rest)
+{
+	buf_put(ret_rest, c->rest.p, c->rest.len);
+	buf_clear(&c->rest);
+	return take_fd(c->fd);
+}

@@ -1,0 +1,62 @@
+#include "abctl/query.h"
+#include "abctl/show.h"
+#include "base/buf.h"
+
+#include <stddef.h>
+
+struct doctor_args {
+	const char *policy;
+};
+
+static const struct opt opts[] = {
+        {"policy", 0, OPT_TEXT, offsetof(struct doctor_args, policy), "NAME",
+                "against another policy than 'default'"},
+        {.name = NULL},
+};
+
+static const struct column columns[] = {
+        {"LAYER", "layer", CELL_TEXT},
+        {"HAVE", "have", CELL_TEXT},
+        {"NEED", "need", CELL_TEXT},
+        {"DETAIL", "detail", CELL_TEXT},
+        {"REMEDY", "remedy", CELL_TEXT},
+        {.heading = NULL},
+};
+
+static int run(struct cli *cli, const void *args, int argc, char **argv)
+{
+	(void)argc, (void)argv;
+	const struct doctor_args *a = args;
+	auto_buf struct buf path = BUF_INIT(QUERY_PATH_MAX);
+	buf_puts(&path, "/v1/doctor");
+	if (a->policy) {
+		buf_puts(&path, "?policy=");
+		query_encode(&path, a->policy);
+	}
+	auto_json struct json *j = NULL;
+	int r = query_get(cli, path.p, &j);
+	if (r)
+		return r;
+	bool met = json_bool(j, "ok", false);
+	if (cli->json) {
+		query_print(j);
+		return met ? EXIT_DONE : EXIT_FAILED;
+	}
+	/* Not cut to the terminal: the remedy stands last and is what one came for. */
+	auto_buf struct buf b = BUF_INIT(1 << 20);
+	table_write(&b, columns, json_get(j, "layers"), 0);
+	buf_printf(&b, "\npolicy '%s' %s on this host\n", json_str(j, "policy", "default"),
+	        met ? "can be met" : "cannot be met: see the remedies above");
+	r = show_text(&b);
+	return r ? r : met ? EXIT_DONE : EXIT_FAILED;
+}
+
+const struct verb cmd_doctor = {
+        .name = "doctor",
+        .synopsis = "[--policy NAME]",
+        .summary = "each isolation layer: have, need, remedy",
+        .help = "Exits 1 when this host cannot meet the policy.\n",
+        .opts = opts,
+        .args_size = sizeof(struct doctor_args),
+        .run = run,
+};

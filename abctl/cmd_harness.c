@@ -1,0 +1,52 @@
+#include "abctl/fail.h"
+#include "abctl/local.h"
+#include "abctl/query.h"
+#include "abctl/show.h"
+#include "base/mem.h"
+
+#include <string.h>
+
+static const struct column columns[] = {
+        {"HARNESS", "name", CELL_TEXT},
+        {"BACKEND", "backend", CELL_TEXT},
+        {"POLICY", "policy", CELL_TEXT},
+        {"DESCRIPTION", "description", CELL_TEXT},
+        {"ERROR", "error", CELL_TEXT},
+        {.heading = NULL},
+};
+
+static int lint(int argc, char **argv)
+{
+	const char *args[64] = {"lint", "harness"};
+	if (argc < 1 || argc > (int)ARRAY_LEN(args) - 3)
+		return fail_usage("abctl harness lint FILE... (at most %zu)", ARRAY_LEN(args) - 3);
+	for (int i = 0; i < argc; i++)
+		args[2 + i] = argv[i];
+	return local_policyc(args);
+}
+
+static int run(struct cli *cli, const void *args, int argc, char **argv)
+{
+	(void)args;
+	if (strcmp(argv[0], "ls") == 0 && argc == 1)
+		return show_list(cli, "/v1/harnesses", "harnesses", columns);
+	if (strcmp(argv[0], "lint") == 0)
+		return lint(argc - 1, argv + 1);
+	if (strcmp(argv[0], "show") != 0 || argc != 2)
+		return fail_usage("abctl harness (ls | show NAME | lint FILE...)");
+	auto_buf struct buf path = BUF_INIT(QUERY_PATH_MAX);
+	buf_puts(&path, "/v1/harnesses/");
+	query_encode(&path, argv[1]);
+	return show_object(cli, path.p);
+}
+
+const struct verb cmd_harness = {
+        .name = "harness",
+        .synopsis = "(ls | show NAME | lint FILE...)",
+        .summary = "task types; check a harness file",
+        .help = "`lint` reads files of yours and needs no daemon; it exits 1 when one is wrong.\n",
+        .words = "ls show lint",
+        .min = 1,
+        .max = 62,
+        .run = run,
+};

@@ -1,0 +1,86 @@
+#include "abctl/fail.h"
+#include "abctl/local.h"
+#include "abctl/query.h"
+#include "abctl/show.h"
+#include "base/mem.h"
+
+#include <string.h>
+
+struct policy_args {
+	const char *syscall, *host, *path;
+};
+
+static const struct opt opts[] = {
+        {"syscall", 0, OPT_TEXT, offsetof(struct policy_args, syscall), "N",
+                "explain: would this system call (name or number) be allowed?"},
+        {"host", 0, OPT_TEXT, offsetof(struct policy_args, host), "H:P",
+                "explain: would a connection to it be let out?"},
+        {"path", 0, OPT_TEXT, offsetof(struct policy_args, path), "P",
+                "explain: what is at this path of the jail?"},
+        {.name = NULL},
+};
+
+static const struct column columns[] = {
+        {"POLICY", "name", CELL_TEXT},
+        {"SOURCE", "source", CELL_TEXT},
+        {"DESCRIPTION", "description", CELL_TEXT},
+        {.heading = NULL},
+};
+
+static int lint(int argc, char **argv)
+{
+	const char *args[64] = {"lint", "policy"};
+	if (argc < 1 || argc > (int)ARRAY_LEN(args) - 3)
+		return fail_usage("abctl policy lint FILE... (at most %zu)", ARRAY_LEN(args) - 3);
+	for (int i = 0; i < argc; i++)
+		args[2 + i] = argv[i];
+	return local_policyc(args);
+}
+
+static int explain(const struct policy_args *a, const char *name)
+{
+	const char *args[10] = {"explain", name};
+	size_t n = 2;
+	const struct {
+		const char *option, *value;
+	} asked[] = {{"--syscall", a->syscall}, {"--host", a->host}, {"--path", a->path}};
+	for (size_t i = 0; i < ARRAY_LEN(asked); i++)
+		if (asked[i].value) {
+			args[n++] = asked[i].option;
+			args[n++] = asked[i].value;
+		}
+	return local_policyc(args);
+}
+
+static int run(struct cli *cli, const void *args, int argc, char **argv)
+{
+	if (strcmp(argv[0], "ls") == 0 && argc == 1)
+		return show_list(cli, "/v1/policies", "policies", columns);
+	if (strcmp(argv[0], "lint") == 0)
+		return lint(argc - 1, argv + 1);
+	if (strcmp(argv[0], "explain") == 0 && argc == 2)
+		return explain(args, argv[1]);
+	if (strcmp(argv[0], "show") != 0 || argc != 2)
+		return fail_usage("abctl policy (ls | show NAME | lint FILE... | explain NAME)");
+	auto_buf struct buf path = BUF_INIT(QUERY_PATH_MAX);
+	buf_puts(&path, "/v1/policies/");
+	query_encode(&path, argv[1]);
+	return show_object(cli, path.p);
+}
+
+const struct verb cmd_policy = {
+        .name = "policy",
+        .synopsis =
+                "(ls | show NAME | lint FILE... | explain NAME|FILE [--syscall N | --host H:P | "
+                "--path P])",
+        .summary = "what jails may do; check and explain a policy",
+        .help = "`ls` and `show` tell what the daemon has in use. `lint` and `explain` read files "
+                "and\n"
+                "need no daemon; `explain` tells which line decides.\n",
+        .words = "ls show lint explain",
+        .opts = opts,
+        .args_size = sizeof(struct policy_args),
+        .min = 1,
+        .max = 62,
+        .run = run,
+};

@@ -1,0 +1,156 @@
+#include "abctl/fail.h"
+#include "abctl/follow.h"
+#include "abctl/neutral.h"
+#include "abctl/query.h"
+#include "abctl/verb.h"
+#include "base/fd.h"
+#include "base/id.h"
+#include "base/limits.h"
+#include "base/mem.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+struct run_args {
+	const char *session, *prompt, *file, *key;
+	struct opt_list params;
+	int64_t priority;
+	bool detach;
+};
+
+static const struct opt opts[] = {
+        {"session", 's', OPT_TEXT, offsetof(struct run_args, session), "USER/GOAL",
+                "the session: whose run it is, and of which goal"},
+        {"prompt", 'p', OPT_TEXT, offsetof(struct run_args, prompt), "TEXT",
+                "the prompt; '-' reads stdin"},
+        {"file", 'f', OPT_TEXT, offsetof(struct run_args, file), "FILE",
+                "read the prompt from a file"},
+        {"param", 0, OPT_LIST, offsetof(struct run_args, params), "K=V",
+                "a value for {{K}} in the prompts"},
+        {"detach", 'd', OPT_FLAG, offsetof(struct run_args, detach), NULL,
+                "print the run's id and return at once"},
+        {"priority", 0, OPT_NUMBER, offsetof(struct run_args, priority), "N",
+                "0 to 9, 9 first among the user's own runs"},
+        {"idempotency-key", 0, OPT_TEXT, offsetof(struct run_args, key), "KEY",
+                "the same key gives the same run"},
+        {.name = NULL},
+};
+
+/* *ret is owned. */
+static int read_prompt(const struct run_args *a, char **ret, size_t *ret_len)
+{
+	if (a->prompt && a->file)
+		return fail_usage("-p and -f exclude each other");
+	if (a->prompt && strcmp(a->prompt, "-") != 0) {
+		*ret = xstrdup(a->prompt);
+		*ret_len = strlen(a->prompt);
+		return 0;
+	}
+	/* Some task types need none; stdin is read only when asked for: it may never end. */
+	if (!a->prompt && !a->file) {
+		*ret = xstrdup("");
+		*ret_len = 0;
+		return 0;
+	}
+	int r = a->file ? file_slurp(a->file, LIMIT_PROMPT, ret, ret_len)
+	                : fd_slurp(STDIN_FILENO, LIMIT_PROMPT, ret, ret_len);
+	if (r == -E2BIG)
+		return fail_usage("the prompt is larger than %d bytes", LIMIT_PROMPT);
+	return r < 0 ? fail_usage("%s: %s", a->file ? a->file : "stdin", strerror(-r)) : 0;
+}
+
+static int write_params(struct jw *w, const struct opt_list *params)
+{
+	if (!params->n)
+		return 0;
+	jw_open(w, "params", '{');
+	for (int i = 0; i < params->n; i++) {
+		const char *kv = params->v[i], *eq = strchr(kv, '=');
+		if (!eq || eq == kv)
+			return fail_usage("--param takes K=V, not '%s'", kv);
+		auto_free char *k = xstrndup(kv, (size_t)(eq - kv));
+		jw_str(w, k, eq + 1);
+	}
+	jw_close(w, '}');
+	return 0;
+}
+
+/* The body of POST /v1/runs. */
+static int write_request(struct buf *body, const struct run_args *a, const char *harness)
+{
+	const char *slash = a->session ? strchr(a->session, '/') : NULL;
+	if (!slash || slash == a->session || !slash[1])
+		return fail_usage("give the session as -s USER/GOAL");
+	auto_free char *user = xstrndup(a->session, (size_t)(slash - a->session));
+	auto_free char *prompt = NULL;
+	size_t len = 0;
+	int r = read_prompt(a, &prompt, &len);
+	if (r)
+		return r;
+	if (!neutral_is_text(prompt, len))
+		return fail_usage("the prompt is not UTF-8 text");
+	/* Asking twice after a lost answer must not start two runs. */
+	char key[ID_MAX];
+	id_new("cli", key);
+	struct jw w = JW_INIT(body);
+	jw_open(&w, NULL, '{');
+	jw_open(&w, "session", '{');
+	jw_str(&w, "userId", user);
+	jw_str(&w, "goalId", slash + 1);
+	jw_close(&w, '}');
+	jw_str(&w, "harness", harness);
+	jw_bytes(&w, "prompt", prompt, len);
+	jw_str(&w, "idempotencyKey", a->key ? a->key : key);
+	if (a->priority)
+		jw_int(&w, "priority", a->priority);
+	r = write_params(&w, &a->params);
+	jw_close(&w, '}');
+	if (r == 0 && body->failed)
+		r = fail_usage("the request is larger than %d bytes", LIMIT_HTTP_BODY);
+	return r;
+}
+
+static int run(struct cli *cli, const void *args, int argc, char **argv)
+{
+	(void)argc;
+	const struct run_args *a = args;
+	auto_buf struct buf body = BUF_INIT(LIMIT_HTTP_BODY);
+	int r = write_request(&body, a, argv[0]);
+	if (r)
+		return r;
+	struct client_request req = {
+	        .method = "POST", .path = "/v1/runs", .body = body.p, .body_len = body.len};
+	auto_json struct json *j = NULL;
+	r = query_send(cli, &req, &j);
+	if (r)
+		return r;
+	const char *id = json_str(j, "runId", "");
+	if (!id_valid(id, "run"))
+		return fail_system("the daemon's answer names no run");
+	if (a->detach && cli->json)
+		query_print(j);
+	else if (a->detach)
+		puts(id);
+	if (a->detach)
+		return EXIT_DONE;
+	struct follow_options o = {.run = id, .live = true, .lines = cli->json, .cancels = true};
+	return follow_run(cli, &o);
+}
+
+const struct verb cmd_run = {
+        .name = "run",
+        .synopsis = "HARNESS -s USER/GOAL [-p PROMPT | -p - | -f FILE]",
+        .summary = "run a harness and follow it",
+        .help = "Starts a run and shows what the agent does until it is done. On a terminal\n"
+                "a status line tells elapsed time, tokens and cost; otherwise the output is plain\n"
+                "text, and with --json one event a line, run.done last.\n\n"
+                "Ctrl-C cancels the run and waits for its end; a second one leaves at once.\n"
+                "Exits 0 when the run succeeded, 1 when it did not.\n",
+        .opts = opts,
+        .args_size = sizeof(struct run_args),
+        .min = 1,
+        .max = 1,
+        .run = run,
+};

@@ -1,0 +1,72 @@
+#include "abctl/fail.h"
+#include "abctl/query.h"
+#include "abctl/show.h"
+#include "base/mem.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+struct runs_args {
+	const char *session, *harness, *status, *cursor;
+	int64_t limit;
+};
+
+static const struct opt opts[] = {
+        {"session", 's', OPT_TEXT, offsetof(struct runs_args, session), "SESSION",
+                "only of this session (id or USER/GOAL)"},
+        {"harness", 'H', OPT_TEXT, offsetof(struct runs_args, harness), "NAME",
+                "only of this harness"},
+        {"status", 0, OPT_TEXT, offsetof(struct runs_args, status), "STATUS",
+                "queued, running, succeeded, failed, cancelled, timeout, oom ..."},
+        {"limit", 'n', OPT_NUMBER, offsetof(struct runs_args, limit), "N", "at most so many"},
+        {"cursor", 0, OPT_TEXT, offsetof(struct runs_args, cursor), "RUN", "go on after this run"},
+        {.name = NULL},
+};
+
+static const struct column columns[] = {
+        {"RUN", "runId", CELL_TEXT},
+        {"STATUS", "status", CELL_TEXT},
+        {"HARNESS", "harness", CELL_TEXT},
+        {"USER", "userId", CELL_TEXT},
+        {"GOAL", "goalId", CELL_TEXT},
+        {"CREATED", "createdAt", CELL_TIME},
+        {"ENDED", "endedAt", CELL_TIME},
+        {.heading = NULL},
+};
+
+static void add(struct buf *path, const char *name, const char *value)
+{
+	if (!value)
+		return;
+	buf_printf(path, "&%s=", name);
+	query_encode(path, value);
+}
+
+static int run(struct cli *cli, const void *args, int argc, char **argv)
+{
+	(void)argc, (void)argv;
+	const struct runs_args *a = args;
+	const char *slash = a->session ? strchr(a->session, '/') : NULL;
+	auto_free char *user = slash ? xstrndup(a->session, (size_t)(slash - a->session)) : NULL;
+	auto_buf struct buf path = BUF_INIT(QUERY_PATH_MAX);
+	/* 50: what fits a screen or two. */
+	buf_printf(&path, "/v1/runs?limit=%" PRId64, a->limit ? a->limit : 50);
+	add(&path, "user", user);
+	add(&path, "goal", slash ? slash + 1 : NULL);
+	add(&path, "session", slash ? NULL : a->session);
+	add(&path, "harness", a->harness);
+	add(&path, "status", a->status);
+	add(&path, "cursor", a->cursor);
+	if (path.failed)
+		return fail_usage("the filter is too long");
+	return show_list(cli, path.p, "runs", columns);
+}
+
+const struct verb cmd_runs = {
+        .name = "runs",
+        .synopsis = "[OPTIONS]",
+        .summary = "history of runs, newest first",
+        .opts = opts,
+        .args_size = sizeof(struct runs_args),
+        .run = run,
+};

@@ -1,0 +1,25 @@
+/*
+ * follow.h - the events of one run, as they come, until it is over.
+ */
+#ifndef ABCTL_FOLLOW_H
+#define ABCTL_FOLLOW_H
+
+#include "abctl/verb.h"
+
+#include <stdint.h>
+
+struct follow_options {
+	const char *run;
+	int64_t from; /* first number wanted, 0: all */
+	bool live;    /* wait for more until run.done; false: what there is */
+	bool lines;   /* events as stored, one a line, instead of the rendering */
+	bool cancels; /* Ctrl-C cancels the run first; false: it only leaves */
+};
+
+/* abctl's exit code: 0 when the run succeeded (or nothing says otherwise yet), 1 when not. */
+int follow_run(const struct cli *cli, const struct follow_options *o);
+
+/* The event in one line of a stream ("data: {...}" or bare "{...}"), or NULL for the others. */
+const char *follow_payload(const char *line);
+
+#endif

@@ -1,0 +1,126 @@
+#include "abctl/query.h"
+#include "abctl/fail.h"
+#include "base/limits.h"
+#include "base/mem.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static void encode(struct buf *to, const char *text, const char *kept)
+{
+	static const char hex[] = "0123456789ABCDEF";
+	for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
+		bool safe = (*p >= '0' && *p <= '9') ||
+		            ((*p | 0x20) >= 'a' && (*p | 0x20) <= 'z') || strchr(kept, *p);
+		if (safe) {
+			buf_putc(to, (char)*p);
+			continue;
+		}
+		buf_putc(to, '%');
+		buf_putc(to, hex[*p >> 4]);
+		buf_putc(to, hex[*p & 15]);
+	}
+}
+
+void query_encode(struct buf *to, const char *text)
+{
+	encode(to, text, "-._~");
+}
+
+void query_encode_path(struct buf *to, const char *text)
+{
+	encode(to, text, "-._~/");
+}
+
+int query_failed(const struct err *e)
+{
+	return e->code == -EINVAL || e->code == -E2BIG ? fail_usage("%s", e->text)
+	                                               : fail_system("%s", e->text);
+}
+
+/* What the caller wrote is wrong, as opposed to what the host or the daemon cannot do. */
+static bool callers_fault(int status)
+{
+	return status == 400 || status == 404 || status == 405 || status == 409 || status == 413;
+}
+
+int query_refused(struct client *c)
+{
+	struct err e = {0};
+	int status = client_status(c, &e);
+	const char *text = NULL;
+	size_t n = 0;
+	if (status < 0 || client_body(c, &text, &n, &e) < 0)
+		return query_failed(&e);
+	auto_json struct json *j = json_parse(text, n, NULL);
+	const char *title = json_str(j, "title", NULL), *detail = json_str(j, "detail", title);
+	const char *hint = json_str(j, "hint", NULL);
+	auto_free char *plain = detail ? NULL : xasprintf("the daemon answered %d", status);
+	int64_t wait = client_retry_after(c);
+	auto_free char *again =
+	        wait < 0 ? xstrdup("") : xasprintf(" (try again in %" PRId64 " s)", wait);
+	int (*fail)(const char *, ...) = callers_fault(status) ? fail_usage : fail_system;
+	return fail("%s%s%s%s", detail ? detail : plain, hint ? ": " : "", hint ? hint : "", again);
+}
+
+int query_send(const struct cli *cli, const struct client_request *req, struct json **ret)
+{
+	struct err e = {0};
+	auto_client struct client *c = client_open(cli->socket, req, &e);
+	int status = c ? client_status(c, &e) : e.code;
+	if (status < 0)
+		return query_failed(&e);
+	if (status >= 300)
+		return query_refused(c);
+	const char *text = NULL;
+	size_t n = 0;
+	if (client_body(c, &text, &n, &e) < 0)
+		return query_failed(&e);
+	*ret = NULL;
+	if (n == 0)
+		return 0;
+	*ret = json_parse(text, n, &e);
+	return *ret ? 0 : fail_system("the daemon's answer to %s: %s", req->path, e.text);
+}
+
+int query_get(const struct cli *cli, const char *path, struct json **ret)
+{
+	struct client_request req = {.method = "GET", .path = path};
+	return query_send(cli, &req, ret);
+}
+
+void query_print(const struct json *j)
+{
+	auto_buf struct buf b = BUF_INIT(64 << 20);
+	if (!j || json_print(j, &b) < 0)
+		buf_puts(&b, "{}");
+	buf_putc(&b, '\n');
+	fwrite(b.p, 1, b.len, stdout);
+}
+
+int query_session(const struct cli *cli, const char *text, char **ret)
+{
+	const char *slash = strchr(text, '/');
+	if (!slash) {
+		*ret = xstrdup(text);
+		return 0;
+	}
+	auto_free char *user = xstrndup(text, (size_t)(slash - text));
+	auto_buf struct buf path = BUF_INIT(QUERY_PATH_MAX);
+	buf_puts(&path, "/v1/sessions?user=");
+	query_encode(&path, user);
+	buf_puts(&path, "&goal=");
+	query_encode(&path, slash + 1);
+	if (path.failed)
+		return fail_usage("'%.64s...' is too long for a session", text);
+	auto_json struct json *j = NULL;
+	int r = query_get(cli, path.p, &j);
+	if (r)
+		return r;
+	const char *id = json_str(json_first(json_get(j, "sessions")), "sessionId", NULL);
+	if (!id)
+		return fail_usage("no session '%s' (see `abctl sessions`)", text);
+	*ret = xstrdup(id);
+	return 0;
+}

@@ -1,0 +1,35 @@
+/*
+ * query.h - the plain questions: one request, one JSON answer.
+ *
+ * Each function ends in one of two ways: 0, or an exit code after having said
+ * why on stderr (problem+json becomes a sentence with its hint).
+ */
+#ifndef ABCTL_QUERY_H
+#define ABCTL_QUERY_H
+
+#include "abctl/client.h"
+#include "abctl/verb.h"
+#include "base/json.h"
+
+enum { QUERY_PATH_MAX = 8 << 10 }; /* what servers take as a request line */
+
+/* path + the segment, percent-encoded; for segments and for query values. */
+void query_encode(struct buf *to, const char *text);
+/* As query_encode, but '/' stays: paths of files. */
+void query_encode_path(struct buf *to, const char *text);
+
+/* Says what is wrong with a system error or an answer >= 400; the exit code. */
+int query_failed(const struct err *e);
+int query_refused(struct client *c);
+
+/* Sends, expects 2xx, parses.  *ret is owned, NULL for an empty answer. */
+MUST_USE int query_send(const struct cli *cli, const struct client_request *req, struct json **ret);
+MUST_USE int query_get(const struct cli *cli, const char *path, struct json **ret);
+
+/* The answer as JSON on stdout, as it came. */
+void query_print(const struct json *j);
+
+/* "USER/GOAL" becomes its session's id, an id stays.  *ret is owned. */
+MUST_USE int query_session(const struct cli *cli, const char *text, char **ret);
+
+#endif
