@@ -14,6 +14,8 @@ DESTDIR ?=
 V ?= 0
 Q := $(if $(filter 1,$(V)),,@)
 
+comma := ,
+space := $(subst ,, )
 B := build/$(MODE)
 BIN := $(B)/bin
 
@@ -33,7 +35,7 @@ PROGRAMS := agentboxd agentbox-supervisor agentbox-egress agentbox-policyc abctl
 MAIN_agentboxd := jail/agentboxd.c
 LIBS_agentboxd := -lnl-route-3 -lnl-3
 MAIN_agentbox-supervisor := supervisor/main.c
-LIBS_agentbox-supervisor := -luring -lmicrohttpd -lsqlite3 -lcjson -lyaml
+LIBS_agentbox-supervisor := -luring -lmicrohttpd -lsqlite3 -lcrypto -lcjson -lyaml
 MAIN_agentbox-egress := egress/main.c
 LIBS_agentbox-egress := -luring -lcurl -lcares -lcjson
 MAIN_agentbox-policyc := policy/policyc.c
@@ -51,7 +53,7 @@ LIBS_base := -lcjson
 LIBS_policy := -lyaml -lseccomp
 LIBS_jail := -lnl-route-3 -lnl-3
 LIBS_egress := -luring -lcurl -lcares
-LIBS_supervisor := -luring -lmicrohttpd -lsqlite3
+LIBS_supervisor := -luring -lmicrohttpd -lsqlite3 -lcrypto
 
 # ---- flags ----
 cc-option = $(shell $(CC) -Werror $(1) -x c -c /dev/null -o /dev/null 2>/dev/null && echo $(1))
@@ -79,6 +81,17 @@ STATIC_CFLAGS = -std=gnu17 -D_GNU_SOURCE -I. $(WARN) -O2 -g -fPIE -fstack-protec
 	-fno-strict-aliasing -ffunction-sections -idirafter /usr/include \
 	-idirafter /usr/include/$(shell $(CC) -print-multiarch 2>/dev/null)
 
+# musl-gcc of Debian takes -static-pie and links dynamically all the same, so the parts of a static
+# position-independent program are named one by one.
+STATIC_LINK = -static
+ifeq ($(notdir $(MUSL_CC)),musl-gcc)
+MUSL_LIB ?= $(firstword $(wildcard /usr/lib/*-linux-musl /usr/lib/musl/lib))
+ifneq ($(wildcard $(MUSL_LIB)/rcrt1.o),)
+STATIC_LINK = -static -nostartfiles -Wl,-pie,--no-dynamic-linker,-z,relro,-z,now,-z,noexecstack \
+	$(MUSL_LIB)/rcrt1.o $(MUSL_LIB)/crti.o $(MUSL_LIB)/crtn.o
+endif
+endif
+
 # ---- objects ----
 MAINS := $(foreach p,$(PROGRAMS),$(MAIN_$(p)))
 STATIC_ONLY := jail/init.c jail/worker.c
@@ -94,6 +107,12 @@ $(B)/obj/%.o: %.c
 	@mkdir -p $(@D)
 	$(if $(filter 0,$(V)),@echo "  CC    $<")
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
+
+# libnl keeps its headers in a folder of its own; one file includes them.
+$(B)/obj/jail/net.o: ALL_CFLAGS += $(patsubst -I%,-isystem %,$(shell pkg-config --cflags libnl-route-3.0))
+
+# The built-in policies are part of one object (.incbin), which -MMD does not see.
+$(B)/obj/policy/builtin.o: $(wildcard policy/builtin/*.yaml)
 
 define folder_rules
 $(call archive,$(1)): $(call obj,$(call LIB_SOURCES,$(1)))
@@ -118,7 +137,7 @@ define static_rules
 $(BIN)/$(1): $(SRCS_$(1)) $(wildcard proto/*.h jail/*.h base/*.h)
 	@mkdir -p $$(@D)
 	$(if $(filter 0,$(V)),@echo "  STATIC $$@")
-	$(Q)$(MUSL_CC) $$(STATIC_CFLAGS) -static-pie -s $(SRCS_$(1)) -o $$@
+	$(Q)$(MUSL_CC) $$(STATIC_CFLAGS) -s $(SRCS_$(1)) $$(STATIC_LINK) -o $$@
 endef
 $(foreach p,$(STATIC_PROGRAMS),$(eval $(call static_rules,$(p))))
 
@@ -137,12 +156,118 @@ endef
 $(foreach t,$(patsubst tests/unit/%.c,%,$(UNIT_SOURCES)),\
 	$(eval $(call unit_rules,$(firstword $(subst _, ,$(t))),$(t))))
 
-.PHONY: unit
-unit: $(UNIT_TESTS)
-	$(Q)prove --timer -j2 -e '' $(UNIT_TESTS)
+# These start real jails.
+$(B)/tests/unit/jail_launch $(B)/tests/unit/jail_template: tests/jail_rig.h \
+	| $(BIN)/agentbox-init $(BIN)/agentbox-worker
 
--include $(shell find build/$(MODE) -name '*.d' 2>/dev/null)
+# ---- fuzz targets: fuzz/<target>.c, seeds in fuzz/corpus/<target>/ ----
+FUZZ_TARGETS := $(filter-out replay,$(patsubst fuzz/%.c,%,$(wildcard fuzz/*.c)))
+FUZZ_SECS ?= 30
+FUZZ_FOLDERS := supervisor egress jail drivers proto policy base
+FUZZ_LIBS := $(foreach f,$(FUZZ_FOLDERS),$(LIBS_$(f)))
+REPLAYS := $(addprefix $(B)/fuzz/replay-,$(FUZZ_TARGETS))
+FUZZERS := $(addprefix $(B)/fuzz/,$(FUZZ_TARGETS))
+
+# The seeds as an ordinary test: the target linked with a small driver.
+$(B)/fuzz/replay-%: fuzz/%.c fuzz/replay.c $(foreach f,$(FUZZ_FOLDERS),$(call archive,$(f)))
+	@mkdir -p $(@D)
+	$(if $(filter 0,$(V)),@echo "  TEST  $@")
+	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) $^ $(FUZZ_LIBS) -o $@
+
+# libFuzzer (MODE=fuzz, clang).
+$(B)/fuzz/%: fuzz/%.c $(foreach f,$(FUZZ_FOLDERS),$(call archive,$(f)))
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -fsanitize=fuzzer $^ $(FUZZ_LIBS) -o $@
+
+# ---- helpers of the integration tests: programs run inside jails or as peers ----
+ESCAPES := $(patsubst tests/escape/%.c,$(B)/tests/escape/%,$(wildcard tests/escape/*.c))
+FAKES := $(patsubst tests/fakes/%.c,$(B)/tests/fakes/%,$(wildcard tests/fakes/*.c))
+
+$(B)/tests/escape/%: tests/escape/%.c $(wildcard tests/escape/*.h) tests/t.h
+	@mkdir -p $(@D)
+	$(Q)$(MUSL_CC) $(STATIC_CFLAGS) $< $(STATIC_LINK) -o $@
+
+$(B)/tests/fakes/%: tests/fakes/%.c $(call archives_of,jail)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP $(ALL_LDFLAGS) $< $(call archives_of,jail) $(LIBS_base) -o $@
+
+BENCHES := $(patsubst bench/%.c,$(B)/bench/%,$(wildcard bench/*.c))
+$(B)/bench/%: bench/%.c $(call archives_of,abctl) $(call archives_of,jail)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP $(ALL_LDFLAGS) $< $(call archives_of,abctl) \
+		$(call archives_of,jail) $(LIBS_base) -o $@
+
+# ---- targets for people ----
+# Each test is its own process with a time limit; prove's closing lines sum them up.
+PROVE := prove --timer -e 'timeout -k 5 600'
+INTEGRATION := $(sort $(wildcard tests/integration/*.t))
+JOBS_unit := 2
+
+.PHONY: help deps test check unit replay integration asan fuzz lint bench demo install
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 22
+
+deps: ## installs the Debian packages needed (as root), or prints the command
+	$(Q)tools/deps.sh
+
+test: deps ## all tests; installs what they need
+	$(Q)$(MAKE) --no-print-directory -j2 check
+
+check: all unit replay integration ## all tests, installing nothing
+
+unit: $(UNIT_TESTS)
+	$(Q)$(PROVE) -j$(JOBS_unit) $(UNIT_TESTS)
+
+replay: $(REPLAYS)
+	$(Q)$(PROVE) $(REPLAYS)
+
+integration: all unit $(ESCAPES) $(FAKES)
+	$(Q)BIN=$(abspath $(BIN)) TESTS=$(abspath $(B)/tests) $(PROVE) $(INTEGRATION)
+
+asan: ## build with AddressSanitizer and UBSan into build/asan
+	$(Q)$(MAKE) --no-print-directory MODE=asan all
+
+fuzz: ## run each fuzz target FUZZ_SECS seconds (clang, libFuzzer)
+	$(Q)$(MAKE) --no-print-directory MODE=fuzz CC=clang fuzz-run
+
+.PHONY: fuzz-run
+fuzz-run: $(FUZZERS)
+	$(Q)for f in $(FUZZ_TARGETS); do mkdir -p build/fuzz/found/$$f; echo "== $$f"; \
+		$(B)/fuzz/$$f -max_total_time=$(FUZZ_SECS) -timeout=10 -rss_limit_mb=2048 \
+		build/fuzz/found/$$f fuzz/corpus/$$f || exit 1; done
+
+lint: ## folder graph, sizes, analyzers, scripts, man pages
+	$(Q)tools/lint.sh "$(foreach f,$(FOLDERS),$(f):$(subst $(space),$(comma),$(strip $(DEPS_$(f)))))" \
+		"$(ORDER_supervisor)" "$(BASEFLAGS)"
+
+BENCH ?= all
+bench: all $(BENCHES) ## measures as name<TAB>value<TAB>unit; BENCH=name runs one
+	$(Q)BIN=$(abspath $(BIN)) BENCHES=$(abspath $(B)/bench) tools/bench.sh $(BENCH)
+
+demo: deps ## a real coding agent at work in a jail, start to end
+	$(Q)$(MAKE) --no-print-directory -j2 all
+	$(Q)BIN=$(abspath $(BIN)) tools/demo.sh
+
+# ---- install ----
+LIBEXEC := $(PREFIX)/lib/agentbox
+SHARE := $(PREFIX)/share/agentbox
+install: all ## into $(DESTDIR)$(PREFIX); on a live system also users and directories
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(LIBEXEC) \
+		$(DESTDIR)$(SHARE)/policy $(DESTDIR)$(PREFIX)/share/man/man1 \
+		$(DESTDIR)$(PREFIX)/share/man/man5 $(DESTDIR)$(PREFIX)/share/man/man8
+	install -m 755 $(BIN)/abctl $(DESTDIR)$(PREFIX)/bin/
+	install -m 755 $(BIN)/agentboxd $(DESTDIR)$(PREFIX)/sbin/
+	install -m 755 $(addprefix $(BIN)/,$(filter-out abctl agentboxd,$(PROGRAMS)) $(STATIC_PROGRAMS)) \
+		$(DESTDIR)$(LIBEXEC)/
+	cp -R harnesses $(DESTDIR)$(SHARE)/
+	cp -R policy/builtin $(DESTDIR)$(SHARE)/policy/
+	install -m 644 docs/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1/
+	install -m 644 docs/man/*.5 $(DESTDIR)$(PREFIX)/share/man/man5/
+	install -m 644 docs/man/*.8 $(DESTDIR)$(PREFIX)/share/man/man8/
+	packaging/install.sh "$(DESTDIR)" "$(PREFIX)"
+
+-include $(shell find $(B) -name '*.d' 2>/dev/null)
 
 .PHONY: clean
-clean:
+clean: ## removes build/
 	rm -rf build

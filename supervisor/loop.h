@@ -48,6 +48,8 @@ void loop_free(struct loop *l);
 void loop_hook(struct loop *l, struct loop_hook *h);
 int loop_run(struct loop *l, struct err *e); /* until loop_stop */
 void loop_stop(struct loop *l);
+/* The next turn does not wait: for hooks that have more to do. */
+void loop_again(struct loop *l);
 
 /* ---- operations: the op is in flight until done() without "more" ---- */
 void loop_read(struct loop *l, struct op *op, int fd, void *p, size_t n, op_done_fn *done);

@@ -551,7 +551,7 @@ async function handle(req, res, raw) {
   const calls = (turn.tools || (turn.tool ? [turn.tool] : [])).map((c) => resolveTool(c, r));
   if (turn.text?.includes('{{tool_result}}')) turn = { ...turn, text: turn.text.replaceAll('{{tool_result}}', s.toolResult.trim()) };
   record({
-    ...entry, kind: background ? 'background' : 'main', turn: index, model: r.model, stream: r.stream, messages: r.messages,
+    ...entry, key: req.headers["x-api-key"] ?? req.headers.authorization, kind: background ? "background" : "main", turn: index, model: r.model, stream: r.stream, messages: r.messages,
     tools: r.tools.map((t) => (t.namespace ? `${t.namespace}.` : '') + t.name), calls: calls.map((c) => c.name),
     last: r.last.slice(-300), toolResult: r.toolResult === null ? null : r.toolResult.slice(0, 300), error: turn.error?.status,
   });

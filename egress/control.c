@@ -1,0 +1,201 @@
+#include "egress/control.h"
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "egress/jails.h"
+#include "egress/secrets.h"
+#include "policy/policy.h"
+#include "proto/egress.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+enum { MESSAGES_PER_TURN = 64 };
+
+struct control {
+	struct services *services; /* borrowed: process */
+	struct watch watch;
+	struct policy_set *set; /* owned; NULL until the first one */
+};
+
+static int copy_set(int memfd, struct policy_set **ret, struct err *e)
+{
+	struct stat st;
+	size_t most = sizeof(struct policy_set) + LIMIT_POLICIES * sizeof(struct policy);
+	if (fstat(memfd, &st) < 0)
+		return err_errno(e, "policies: fstat");
+	if (st.st_size < (off_t)sizeof(struct policy_set) || (size_t)st.st_size > most)
+		return err_set(e, -EBADMSG, "policies: a set of %lld bytes", (long long)st.st_size);
+	size_t n = (size_t)st.st_size;
+	auto_free struct policy_set *set = xcalloc(1, n);
+	if (fd_pread_full(memfd, set, n, 0) != (ssize_t)n)
+		return err_set(e, -EIO, "policies: the memfd is shorter than it says");
+	int r = policy_set_check(set, n, e);
+	if (r < 0)
+		return r;
+	*ret = take(set);
+	return 0;
+}
+
+static void names_for(
+        const struct control *c, int index, const char *policy, uint32_t flags, struct names *ret)
+{
+	if (index < 0)
+		names_none(policy, "the policy is not known any more", ret);
+	else if (flags & JAIL_MAKE_NO_EGRESS)
+		names_none(c->set->policies[index].name, "nothing goes out of this jail", ret);
+	else
+		names_of(&c->set->policies[index], ret);
+}
+
+static void follow(struct control *c)
+{
+	list_for_each(j, &c->services->jails, struct jail, link)
+	{
+		char policy[NAME_MAX_LEN];
+		memcpy(policy, j->names.policy, sizeof(policy));
+		names_for(c, policy_find(c->set, policy), policy, j->flags, &j->names);
+	}
+}
+
+static void reply(struct control *c, uint16_t type)
+{
+	struct egress_simple m = {.head.type = type};
+	int r = msg_send(c->services->control, &m, sizeof(m), NULL, 0);
+	if (r < 0)
+		log_warn("agentboxd does not take an answer: %s", strerror(-r));
+}
+
+/* Both or nothing: a set whose secrets cannot be used is not taken into use either. */
+static int on_policies(struct control *c, const void *msg, int fds[MSG_FDS], struct err *e)
+{
+	(void)msg;
+	auto_free struct policy_set *set = NULL;
+	int r = copy_set(fds[0], &set, e);
+	if (r == 0)
+		r = secrets_replace(c->services->secrets, fds[1], e);
+	if (r < 0)
+		return r;
+	free(c->set);
+	c->set = take(set);
+	follow(c);
+	log_debug("policies of generation %llu in use", (unsigned long long)c->set->generation);
+	reply(c, EGRESS_READY);
+	return 0;
+}
+
+static int on_jail(struct control *c, const void *msg, int fds[MSG_FDS], struct err *e)
+{
+	const struct egress_jail *m = msg;
+	struct names names;
+	if (jails_find(c->services, m->jail))
+		return err_set(e, -EEXIST, "jail %llu began twice", (unsigned long long)m->jail);
+	bool known =
+	        c->set && m->policy_generation == c->set->generation && m->policy < c->set->count;
+	/* A jail of unknown rules still begins: everything in it is refused, with events, instead
+	 * of running into connections that nobody accepts. */
+	names_for(c, known ? (int)m->policy : -1, "?", m->flags, &names);
+	if (!known)
+		log_warn("jail %llu names policy %u of generation %llu, which is not in use: "
+		         "everything is refused",
+		        (unsigned long long)m->jail, m->policy,
+		        (unsigned long long)m->policy_generation);
+	return jails_begin(c->services, m->jail, m->flags, &names, fds, e);
+}
+
+static int on_jail_end(struct control *c, const void *msg, int fds[MSG_FDS], struct err *e)
+{
+	const struct egress_simple *m = msg;
+	struct jail *j = jails_find(c->services, m->jail);
+	(void)fds;
+	if (!j)
+		return err_set(e, -ENOENT, "jail %llu ended without having begun",
+		        (unsigned long long)m->jail);
+	jails_end(j);
+	return 0;
+}
+
+static int on_stop(struct control *c, const void *msg, int fds[MSG_FDS], struct err *e)
+{
+	(void)msg;
+	(void)fds;
+	(void)e;
+	reactor_stop(c->services->reactor);
+	return 0;
+}
+
+static const struct {
+	uint16_t type;
+	size_t size;
+	int nfds;
+	int (*handle)(struct control *c, const void *msg, int fds[MSG_FDS], struct err *e);
+} messages[] = {
+        {EGRESS_POLICIES, sizeof(struct egress_simple), 2, on_policies},
+        {EGRESS_JAIL, sizeof(struct egress_jail), EGRESS_LISTENERS, on_jail},
+        {EGRESS_JAIL_END, sizeof(struct egress_simple), 0, on_jail_end},
+        {EGRESS_STOP, sizeof(struct egress_simple), 0, on_stop},
+};
+
+static int dispatch(struct control *c, const void *msg, size_t n, int fds[MSG_FDS], struct err *e)
+{
+	const struct msg_head *h = msg;
+	for (size_t i = 0; i < ARRAY_LEN(messages); i++)
+		if (messages[i].type == h->type) {
+			if (n != messages[i].size || h->nfds != messages[i].nfds)
+				break;
+			return messages[i].handle(c, msg, fds, e);
+		}
+	return err_set(e, -EBADMSG, "control: message %u of %zu bytes with %u descriptors", h->type,
+	        n, h->nfds);
+}
+
+static void on_ready(struct watch *w, uint32_t events)
+{
+	struct control *c = container_of(w, struct control, watch);
+	(void)events;
+	for (int i = 0; i < MESSAGES_PER_TURN; i++) {
+		_Alignas(uint64_t) char msg[MSG_MAX];
+		int fds[MSG_FDS];
+		int n = msg_recv(c->services->control, msg, fds);
+		if (n == -EAGAIN)
+			return;
+		if (n == 0 || (n < 0 && n != -EBADMSG)) {
+			log_info("agentboxd is gone, ending");
+			reactor_stop(c->services->reactor);
+			return;
+		}
+		struct err err;
+		int r = n < 0 ? err_set(&err, n, "control: a datagram that is none of ours")
+		              : dispatch(c, msg, (size_t)n, fds, &err);
+		for (int k = 0; n > 0 && k < MSG_FDS; k++)
+			fd_close(fds[k]);
+		if (r < 0)
+			log_err("%s", err.text);
+	}
+}
+
+struct control *control_new(struct services *s, struct err *e)
+{
+	struct control *c = xnew(struct control);
+	c->services = s;
+	c->watch = (struct watch){.fd = -1, .ready = on_ready};
+	int r = fd_set_nonblock(s->control, 1);
+	if (r == 0)
+		r = reactor_watch(s->reactor, &c->watch, s->control, EPOLLIN);
+	if (r < 0) {
+		err_set(e, r, "control socket: %s", strerror(-r));
+		free(c);
+		return NULL;
+	}
+	return c;
+}
+
+void control_free(struct control *c)
+{
+	if (!c)
+		return;
+	reactor_unwatch(c->services->reactor, &c->watch);
+	free(c->set);
+	free(c);
+}

@@ -1,0 +1,73 @@
+/*
+ * exchange.h - one request of a jail and its response: judged, given its
+ * credential, forwarded, streamed back.
+ *
+ * Lives in its http_conn; begun with a parsed head, fed with what the
+ * connection reads, over when the connection is told so.  Back-pressure is two
+ * flags: `paused` (the jail does not take more, libcurl waits) and `starved`
+ * (libcurl wants body bytes that have not come).
+ */
+#ifndef EGRESS_EXCHANGE_H
+#define EGRESS_EXCHANGE_H
+
+#include "base/buf.h"
+#include "egress/chunked.h"
+#include "egress/http.h"
+#include "egress/origin.h"
+#include "egress/resolve.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct http_conn;
+struct transfer;
+
+enum {
+	/* Request body waiting for the upstream: two of libcurl's upload chunks. */
+	EXCHANGE_BODY_HIGH = 128 << 10,
+	/* Request body kept until the response begins, to be sent again where a kept connection
+	 * turns out to be closed.  Longer ones go over a new connection. */
+	EXCHANGE_REPLAY = 256 << 10,
+	/* Response waiting for the jail, at which libcurl is paused and resumed. */
+	EXCHANGE_OUT_HIGH = 256 << 10,
+	EXCHANGE_OUT_LOW = 64 << 10,
+	/* No byte either way: a model may think for minutes before its first one. */
+	EXCHANGE_IDLE_MS = 15 * 60 * 1000,
+};
+
+enum exchange_framing { FRAME_NONE, FRAME_LENGTH, FRAME_CHUNKED, FRAME_CLOSE };
+
+struct exchange {
+	struct transfer *transfer; /* owned, NULL when none is under way */
+	struct lookup lookup;
+	struct origin origin;
+	char name[POLICY_HOST_MAX]; /* inside the jail */
+	char method[HTTP_METHOD_MAX];
+	int minor;
+	bool keep_alive;
+	/* request body */
+	bool is_chunked, body_done, body_bad, starved;
+	struct chunked chunks;
+	int64_t left;    /* of Content-Length */
+	struct buf body; /* sent and kept for a replay, then not sent yet */
+	size_t sent;     /* of `body` */
+	bool replayable; /* `body` still begins with the first byte */
+	/* response */
+	int status; /* 0 until its head is here */
+	enum exchange_framing framing;
+	bool paused;
+};
+
+void exchange_init(struct exchange *x);
+/* Judges and starts; or answers through http_conn_answer. */
+void exchange_begin(struct http_conn *c, const struct http_head *h);
+/* Takes body bytes out of c->in, as many as there is room for. */
+void exchange_feed(struct http_conn *c);
+/* The jail has taken what was sent: goes on when that was waited for. */
+void exchange_drained(struct http_conn *c);
+/* Nothing moved for EXCHANGE_IDLE_MS. */
+void exchange_late(struct http_conn *c);
+/* Cancels and counts what went out until then. */
+void exchange_done(struct http_conn *c);
+
+#endif

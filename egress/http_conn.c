@@ -1,0 +1,283 @@
+#include "egress/http_conn.h"
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "egress/http.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+/* `in` holds at most one head, or body bytes on their way; `out` a response head (256 KiB) on top
+ * of what waits. */
+enum { IN_HIGH = HTTP_HEAD_MAX + 1024, OUT_MAX = 1 << 20 };
+
+const char *http_conn_phrase(int status)
+{
+	static const struct {
+		int status;
+		const char *phrase;
+	} all[] = {{200, "OK"}, {201, "Created"}, {202, "Accepted"}, {204, "No Content"},
+	        {301, "Moved Permanently"}, {302, "Found"}, {304, "Not Modified"},
+	        {307, "Temporary Redirect"}, {400, "Bad Request"}, {401, "Unauthorized"},
+	        {403, "Forbidden"}, {404, "Not Found"}, {408, "Request Timeout"}, {409, "Conflict"},
+	        {413, "Content Too Large"}, {417, "Expectation Failed"},
+	        {422, "Unprocessable Content"}, {429, "Too Many Requests"},
+	        {431, "Request Header Fields Too Large"}, {500, "Internal Server Error"},
+	        {501, "Not Implemented"}, {502, "Bad Gateway"}, {503, "Service Unavailable"},
+	        {504, "Gateway Timeout"}, {505, "HTTP Version Not Supported"}};
+	for (size_t i = 0; i < ARRAY_LEN(all); i++)
+		if (all[i].status == status)
+			return all[i].phrase;
+	return status < 300 ? "Success" : status < 400 ? "Redirect" : "Error";
+}
+
+/* ---- out ---- */
+
+void http_conn_interest(struct http_conn *c)
+{
+	uint32_t want = 0;
+	if (c->client.ended)
+		return;
+	if (c->state == HTTP_HEAD || c->state == HTTP_LINGER)
+		want = EPOLLIN;
+	else if (c->state == HTTP_EXCHANGE && c->x.body_done)
+		want = EPOLLRDHUP;
+	else if (c->state == HTTP_EXCHANGE && c->in.len < IN_HIGH)
+		want = EPOLLIN;
+	if (c->out.len)
+		want |= EPOLLOUT;
+	reactor_set(c->client.reactor, &c->client.watch, want);
+}
+
+static void linger(struct http_conn *c)
+{
+	c->state = HTTP_LINGER;
+	(void)shutdown(c->client.fd, SHUT_WR);
+	client_deadline(&c->client, HTTP_LINGER_MS);
+	buf_done(&c->in);
+}
+
+void http_conn_flush(struct http_conn *c)
+{
+	while (c->out.len && !c->client.ended) {
+		ssize_t n = send(c->client.fd, c->out.p, c->out.len, MSG_NOSIGNAL);
+		if (n > 0) {
+			buf_consume(&c->out, (size_t)n);
+			if (c->state == HTTP_EXCHANGE)
+				client_deadline(&c->client, EXCHANGE_IDLE_MS);
+		} else if (errno == EAGAIN) {
+			break;
+		} else if (errno != EINTR) {
+			client_end(&c->client, true);
+		}
+	}
+	if (c->client.ended)
+		return;
+	if (c->state == HTTP_FLUSH && c->out.len == 0)
+		linger(c);
+	http_conn_interest(c);
+}
+
+/* In the shape that the clients of model APIs know how to show. */
+static void put_answer(struct http_conn *c, int status, const char *reason)
+{
+	auto_buf struct buf body = BUF_INIT(4096);
+	struct jw w = JW_INIT(&body);
+	jw_open(&w, NULL, '{');
+	jw_str(&w, "type", "error");
+	jw_open(&w, "error", '{');
+	jw_str(&w, "type", "agentbox_egress");
+	jw_str(&w, "message", reason);
+	jw_close(&w, '}');
+	jw_close(&w, '}');
+	/* x-should-retry is how SDKs are told that asking again is of no use. */
+	bool retry = status == 502 || status == 504;
+	buf_printf(&c->out,
+	        "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n"
+	        "%sConnection: close\r\n\r\n%s",
+	        status, http_conn_phrase(status), body.len,
+	        retry ? "" : "x-should-retry: false\r\n", body.p);
+}
+
+void http_conn_refuse(
+        struct http_conn *c, int status, const char *host, unsigned port, const char *reason)
+{
+	report_denied(&c->client.jail->report, host, port, reason);
+	put_answer(c, status, reason);
+	c->state = HTTP_FLUSH;
+	client_deadline(&c->client, HTTP_HEAD_MS);
+	http_conn_flush(c);
+}
+
+/* ---- in ---- */
+
+static int status_for(int code)
+{
+	switch (-code) {
+	case EACCES:
+		return 403;
+	case EPROTONOSUPPORT:
+		return 505;
+	case EOPNOTSUPP:
+		return 501;
+	case E2BIG:
+		return 431;
+	default:
+		return 400;
+	}
+}
+
+static void refuse_head(struct http_conn *c, const struct err *e)
+{
+	char reason[128];
+	snprintf(reason, sizeof(reason), "http: %.100s", e->text);
+	http_conn_refuse(c, status_for(e->code), c->address, 80, reason);
+}
+
+/* Whole heads in `in` become exchanges, one at a time. */
+static void advance(struct http_conn *c)
+{
+	struct err err;
+	int n = http_head_length(c->in.p, c->in.len, c->searched);
+	if (n == 0 && c->in.len && !isalpha((unsigned char)c->in.p[0]))
+		n = err_set(&err, -EINVAL, "not an HTTP request");
+	else if (n < 0)
+		err_set(&err, n, "the request head is longer than %d bytes", HTTP_HEAD_MAX);
+	c->searched = c->in.len;
+	if (n == 0)
+		return;
+	struct http_head h;
+	int r = n < 0 ? n : http_head_parse(c->in.p, (size_t)n, &h, &err);
+	if (r < 0) {
+		refuse_head(c, &err);
+		return;
+	}
+	c->searched = 0;
+	c->state = HTTP_EXCHANGE;
+	client_deadline(&c->client, EXCHANGE_IDLE_MS);
+	exchange_begin(c, &h);
+	if (c->client.ended || c->state != HTTP_EXCHANGE)
+		return;
+	buf_consume(&c->in, (size_t)n);
+	exchange_feed(c);
+	http_conn_flush(c);
+}
+
+void http_conn_next(struct http_conn *c, bool keep)
+{
+	if (!keep) {
+		c->state = HTTP_FLUSH;
+		client_deadline(&c->client, EXCHANGE_IDLE_MS);
+		http_conn_flush(c);
+		return;
+	}
+	c->state = HTTP_HEAD;
+	client_deadline(&c->client, c->in.len ? HTTP_HEAD_MS : HTTP_IDLE_MS);
+	http_conn_flush(c);
+	if (c->client.ended)
+		return;
+	/* An idle connection holds no buffers. */
+	if (c->out.len == 0)
+		buf_done(&c->out);
+	if (c->in.len == 0)
+		buf_done(&c->in);
+	else
+		advance(c);
+}
+
+static void discard(struct http_conn *c)
+{
+	char bytes[16 << 10];
+	ssize_t n = recv(c->client.fd, bytes, sizeof(bytes), 0);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	c->discarded += n > 0 ? (size_t)n : 0;
+	if (n <= 0 || c->discarded > HTTP_LINGER_BYTES)
+		client_end(&c->client, n != 0);
+}
+
+static void read_some(struct http_conn *c)
+{
+	if (c->in.len >= IN_HIGH || buf_reserve(&c->in, IN_HIGH - c->in.len) < 0)
+		return;
+	ssize_t n = recv(c->client.fd, c->in.p + c->in.len, IN_HIGH - c->in.len, 0);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0) { /* gone: between requests, or in the middle of one */
+		client_end(&c->client, n < 0);
+		return;
+	}
+	if (c->state == HTTP_HEAD && c->in.len == 0)
+		client_deadline(&c->client, HTTP_HEAD_MS);
+	c->in.len += (size_t)n;
+	if (c->state == HTTP_HEAD) {
+		advance(c);
+	} else {
+		client_deadline(&c->client, EXCHANGE_IDLE_MS);
+		exchange_feed(c);
+		http_conn_interest(c);
+	}
+}
+
+static void on_ready(struct client *client, uint32_t events)
+{
+	struct http_conn *c = container_of(client, struct http_conn, client);
+	bool gone = events & (EPOLLERR | EPOLLHUP) ||
+	            (events & EPOLLRDHUP && c->state == HTTP_EXCHANGE && c->x.body_done);
+	if (gone) {
+		client_end(client, false);
+		return;
+	}
+	if (events & EPOLLOUT) {
+		http_conn_flush(c);
+		if (!client->ended && c->state == HTTP_EXCHANGE)
+			exchange_drained(c);
+	}
+	if (client->ended || !(events & EPOLLIN))
+		return;
+	if (c->state == HTTP_LINGER)
+		discard(c);
+	else if (c->state != HTTP_FLUSH)
+		read_some(c);
+}
+
+static void on_late(struct client *client)
+{
+	struct http_conn *c = container_of(client, struct http_conn, client);
+	if (c->state == HTTP_EXCHANGE)
+		exchange_late(c);
+	else if (c->state == HTTP_HEAD && c->in.len)
+		http_conn_refuse(
+		        c, 408, c->address, 80, "http: the request head did not arrive in time");
+	else
+		client_end(client, c->state != HTTP_LINGER && c->state != HTTP_HEAD);
+}
+
+static void on_free(struct client *client)
+{
+	struct http_conn *c = container_of(client, struct http_conn, client);
+	exchange_done(c);
+	buf_done(&c->in);
+	buf_done(&c->out);
+	free(c);
+}
+
+static const struct client_kind kind = {
+        .port = 80, .ready = on_ready, .late = on_late, .free = on_free};
+
+void http_conn_accept(struct jail *j, int fd)
+{
+	struct http_conn *c = xnew(struct http_conn);
+	struct sockaddr_storage a;
+	socklen_t len = sizeof(a);
+	c->in = (struct buf)BUF_INIT(IN_HIGH);
+	c->out = (struct buf)BUF_INIT(OUT_MAX);
+	exchange_init(&c->x);
+	if (getsockname(fd, (struct sockaddr *)&a, &len) == 0) {
+		address_text((const struct sockaddr *)&a, c->address);
+		c->has_v4 = address_v4((const struct sockaddr *)&a, &c->v4);
+	}
+	client_begin(&c->client, &kind, j, fd, EPOLLIN, HTTP_HEAD_MS);
+}

@@ -1,0 +1,61 @@
+/*
+ * http_conn.h - a connection of a jail to port 80: heads in, answers out.
+ *
+ *	HEAD ----> EXCHANGE ----> HEAD          (keep-alive)
+ *	  |            |
+ *	  `--> FLUSH <-'                        (refused, failed or to be closed)
+ *	         `---> LINGER                   (until the jail has read the answer)
+ *
+ * One exchange at a time; pipelined requests wait in `in` or in the socket.  A
+ * jail that closes cancels its exchange.
+ */
+#ifndef EGRESS_HTTP_CONN_H
+#define EGRESS_HTTP_CONN_H
+
+#include "base/buf.h"
+#include "egress/address.h"
+#include "egress/client.h"
+#include "egress/exchange.h"
+#include "egress/jails.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum http_state { HTTP_HEAD, HTTP_EXCHANGE, HTTP_FLUSH, HTTP_LINGER };
+
+enum {
+	HTTP_HEAD_MS = 30 * 1000,  /* a head that has begun */
+	HTTP_IDLE_MS = 120 * 1000, /* between two requests; SDKs keep theirs for a minute */
+	HTTP_LINGER_MS = 2000,
+	HTTP_LINGER_BYTES = 4 << 20, /* of a body nobody wants, read so that the answer arrives */
+};
+
+struct http_conn {
+	struct client client;
+	enum http_state state;
+	struct buf in, out;
+	size_t searched;                /* of `in`, for the end of the head */
+	size_t discarded;               /* in LINGER */
+	char address[ADDRESS_TEXT_MAX]; /* that was dialled */
+	bool has_v4;
+	uint32_t v4;
+	struct exchange x; /* in EXCHANGE */
+};
+
+void http_conn_accept(struct jail *j, int fd); /* takes fd */
+
+/* ---- for exchange.c ---- */
+
+/* A whole answer of our own, after which the connection is closed.  The reason becomes an event
+ * and the text of the answer's JSON. */
+void http_conn_refuse(
+        struct http_conn *c, int status, const char *host, unsigned port, const char *reason);
+/* Sends what is in `out` as far as the socket takes it; may end the connection. */
+void http_conn_flush(struct http_conn *c);
+/* The exchange is over and `out` holds its end: next request, or close. */
+void http_conn_next(struct http_conn *c, bool keep);
+/* Tells the loop what this connection waits for now. */
+void http_conn_interest(struct http_conn *c);
+const char *http_conn_phrase(int status);
+
+#endif

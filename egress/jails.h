@@ -1,0 +1,69 @@
+/*
+ * jails.h - the jails that are alive: their listeners, what they may reach and
+ * the connections they have made.
+ *
+ * A jail begins with the five sockets that agentboxd made in its network
+ * namespace and ends all at once: listeners, connections, requests under way.
+ * No descriptor of it is kept, since any of them would keep the namespace.
+ */
+#ifndef EGRESS_JAILS_H
+#define EGRESS_JAILS_H
+
+#include "base/list.h"
+#include "egress/reactor.h"
+#include "egress/names.h"
+#include "egress/report.h"
+#include "proto/egress.h"
+
+#include <stdint.h>
+
+struct resolver;
+struct secrets;
+struct upstream;
+
+enum {
+	/* Connections of one jail at once: agents open a handful, a busy test suite a hundred. */
+	JAIL_CLIENTS = 256,
+	/* Accepts and datagrams per turn and jail, so that one jail cannot hold the loop. */
+	JAIL_BATCH = 32,
+};
+
+/* What all connections use; one for the process. */
+struct services {
+	struct reactor *reactor;
+	struct resolver *resolver;
+	struct secrets *secrets;
+	struct upstream *upstream;
+	struct list jails; /* of struct jail.link */
+	int control;       /* owned */
+};
+
+struct listener {
+	struct watch watch;
+	struct jail *jail;
+	int fd;   /* owned, -1 when closed */
+	bool raw; /* WATCH: packets come with their Ethernet header */
+};
+
+struct jail {
+	struct services *services; /* borrowed: process */
+	struct list link;          /* in services.jails */
+	struct corpse corpse;
+	uint64_t id;
+	uint32_t flags; /* JAIL_MAKE_NO_EGRESS */
+	struct names names;
+	struct report report;
+	struct listener listeners[EGRESS_LISTENERS];
+	struct list clients; /* of struct client.link */
+	unsigned nclients;
+};
+
+/* Takes fds[EGRESS_LISTENERS] (each is -1 afterwards), even on failure. */
+MUST_USE int jails_begin(struct services *s, uint64_t id, uint32_t flags, const struct names *names,
+        int fds[EGRESS_LISTENERS], struct err *e);
+struct jail *jails_find(struct services *s, uint64_t id); /* NULL when it is not there */
+void jails_end(struct jail *j);
+/* Deadlines, waiting events, listeners that were out of descriptors. */
+void jails_tick(struct services *s);
+
+#endif

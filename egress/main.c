@@ -1,0 +1,85 @@
+/*
+ * agentbox-egress - the only way out of the jails.
+ *
+ *	agentbox-egress --uid N --gid N [--log-level L] [--ca-file FILE]
+ *
+ * Started by agentboxd as root, with the control socket at CHILD_CONTROL; gives
+ * up root before it reads a byte (docs/EGRESS.md).
+ */
+#include "base/log.h"
+#include "base/mem.h"
+#include "egress/serve.h"
+#include "proto/children.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { EXIT_USAGE = 100, EXIT_SYSTEM = 111 };
+
+static bool id(const char *text, unsigned *ret)
+{
+	char *end;
+	errno = 0;
+	unsigned long n = strtoul(text, &end, 10);
+	*ret = (unsigned)n;
+	return !errno && *text && !*end && n > 0 && n < UINT_MAX;
+}
+
+static bool level(const char *text, enum log_level *ret)
+{
+	static const struct {
+		const char *name;
+		enum log_level level;
+	} all[] = {{"err", LOG_LEVEL_ERR}, {"warn", LOG_LEVEL_WARN}, {"info", LOG_LEVEL_INFO},
+	        {"debug", LOG_LEVEL_DEBUG}};
+	for (size_t i = 0; i < ARRAY_LEN(all); i++)
+		if (strcmp(all[i].name, text) == 0) {
+			*ret = all[i].level;
+			return true;
+		}
+	return false;
+}
+
+static bool parse(int argc, char **argv, struct serve_options *o, enum log_level *ret_level)
+{
+	for (int i = 1; i < argc; i += 2) {
+		const char *name = argv[i], *value = argv[i + 1];
+		bool fine = false;
+		if (!value)
+			return false;
+		if (strcmp(name, "--uid") == 0)
+			fine = id(value, &o->uid);
+		else if (strcmp(name, "--gid") == 0)
+			fine = id(value, &o->gid);
+		else if (strcmp(name, "--log-level") == 0)
+			fine = level(value, ret_level);
+		else if (strcmp(name, "--ca-file") == 0)
+			fine = (o->ca_file = value) != NULL;
+		if (!fine)
+			return false;
+	}
+	return o->uid != 0 && o->gid != 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct serve_options o = {.control = CHILD_CONTROL, .ca_file = SERVE_CA_FILE};
+	struct err err;
+	enum log_level most = LOG_LEVEL_INFO;
+	bool fine = parse(argc, argv, &o, &most);
+	log_init("agentbox-egress", most);
+	if (!fine) {
+		log_err("usage: agentbox-egress --uid N --gid N [--log-level err|warn|info|debug] "
+		        "[--ca-file "
+		        "FILE]");
+		return EXIT_USAGE;
+	}
+	if (serve_run(&o, &err) < 0) {
+		log_err("%s", err.text);
+		return EXIT_SYSTEM;
+	}
+	return 0;
+}

@@ -1,0 +1,123 @@
+#include "egress/report.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void report_init(struct report *r, int control, uint64_t jail)
+{
+	memset(r, 0, sizeof(*r));
+	r->control = control;
+	r->jail = jail;
+	r->filled_ms = clock_mono_ms();
+	r->millitokens = REPORT_BURST * 1000;
+}
+
+static bool take_token(struct report *r, int64_t now)
+{
+	r->millitokens += (now - r->filled_ms) * REPORT_PER_SECOND;
+	r->filled_ms = now;
+	if (r->millitokens > REPORT_BURST * 1000)
+		r->millitokens = REPORT_BURST * 1000;
+	if (r->millitokens < 1000)
+		return false;
+	r->millitokens -= 1000;
+	return true;
+}
+
+/* Sums are kept when the socket is full: the slot stays as it is. */
+static void send_slot(struct report *r, struct report_slot *s, int64_t now)
+{
+	struct jail_egress m = s->m;
+	if (s->count > 1)
+		snprintf(m.reason, sizeof(m.reason), "%.108s (%u times)", s->m.reason, s->count);
+	m.head.type = EGRESS_EVENT;
+	m.jail = r->jail;
+	if (msg_send(r->control, &m, sizeof(m), NULL, 0) < 0)
+		return;
+	s->count = 0;
+	s->sent_ms = now;
+	s->m.bytes_in = s->m.bytes_out = 0;
+}
+
+static bool same(const struct jail_egress *a, const struct jail_egress *b)
+{
+	return a->verdict == b->verdict && a->port == b->port && strcmp(a->host, b->host) == 0 &&
+	       strcmp(a->reason, b->reason) == 0;
+}
+
+/* The slot of this kind; else one that has nothing waiting, longest unused first; else the one
+ * that stands for all others of its verdict. */
+static struct report_slot *find_slot(struct report *r, const struct jail_egress *m)
+{
+	struct report_slot *best = NULL;
+	for (size_t i = 0; i + 2 < REPORT_SLOTS; i++) {
+		struct report_slot *s = &r->slots[i];
+		if (same(&s->m, m))
+			return s;
+		if (s->count == 0 && (!best || s->sent_ms < best->sent_ms))
+			best = s;
+	}
+	if (best) {
+		best->m = *m;
+		best->m.bytes_in = best->m.bytes_out = 0;
+		best->sent_ms = 0;
+		return best;
+	}
+	struct report_slot *rest = &r->slots[REPORT_SLOTS - 2 + (m->verdict == EGRESS_ALLOWED)];
+	rest->m.verdict = m->verdict;
+	(void)str_copy(rest->m.host, sizeof(rest->m.host), "(several)");
+	(void)str_copy(rest->m.reason, sizeof(rest->m.reason), "too many kinds to list each");
+	return rest;
+}
+
+static void add(struct report *r, const struct jail_egress *m)
+{
+	int64_t now = clock_mono_ms();
+	struct report_slot *s = find_slot(r, m);
+	s->count++;
+	s->m.bytes_in += m->bytes_in;
+	s->m.bytes_out += m->bytes_out;
+	bool fresh = s->sent_ms == 0 || now - s->sent_ms >= REPORT_WINDOW_MS ||
+	             m->verdict == EGRESS_ALLOWED;
+	if (fresh && take_token(r, now))
+		send_slot(r, s, now);
+}
+
+static void describe(struct jail_egress *m, const char *host, unsigned port, const char *reason)
+{
+	m->port = port;
+	(void)str_copy(m->host, sizeof(m->host), host);
+	(void)str_copy(m->reason, sizeof(m->reason), reason);
+}
+
+void report_denied(struct report *r, const char *host, unsigned port, const char *reason)
+{
+	struct jail_egress m = {.verdict = EGRESS_DENIED};
+	describe(&m, host, port, reason);
+	add(r, &m);
+}
+
+void report_allowed(struct report *r, const char *host, unsigned port, const char *reason,
+        uint64_t bytes_in, uint64_t bytes_out)
+{
+	struct jail_egress m = {
+	        .verdict = EGRESS_ALLOWED, .bytes_in = bytes_in, .bytes_out = bytes_out};
+	describe(&m, host, port, reason);
+	add(r, &m);
+}
+
+void report_flush(struct report *r, bool last)
+{
+	int64_t now = clock_mono_ms();
+	for (size_t i = 0; i < REPORT_SLOTS; i++) {
+		struct report_slot *s = &r->slots[i];
+		if (s->count == 0)
+			continue;
+		bool due = last || now - s->sent_ms >= REPORT_WINDOW_MS;
+		if (due && (last || take_token(r, now)))
+			send_slot(r, s, now);
+	}
+}

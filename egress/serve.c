@@ -1,0 +1,80 @@
+#include "egress/serve.h"
+
+#include "base/fd.h"
+#include "base/mem.h"
+#include "egress/confine.h"
+#include "egress/control.h"
+#include "egress/jails.h"
+#include "egress/resolve.h"
+#include "egress/secrets.h"
+#include "egress/upstream.h"
+
+#include <signal.h>
+
+/* Deadlines are tens of seconds, waiting events are a second late at most. */
+enum { TICK_MS = 250 };
+
+struct serve {
+	struct services s;
+	struct control *control;
+	struct timer tick;
+};
+
+static void on_tick(struct timer *t)
+{
+	struct serve *v = container_of(t, struct serve, tick);
+	jails_tick(&v->s);
+	reactor_arm(v->s.reactor, &v->tick, TICK_MS);
+}
+
+static void serve_done(struct serve *v)
+{
+	struct jail *j;
+	while ((j = list_first(&v->s.jails, struct jail, link)))
+		jails_end(j);
+	control_free(v->control);
+	if (v->s.reactor) {
+		reactor_disarm(&v->tick);
+		/* Jails and connections are buried before what they use is taken away. */
+		reactor_bury_all(v->s.reactor);
+	}
+	upstream_free(v->s.upstream);
+	resolver_free(v->s.resolver);
+	secrets_free(v->s.secrets);
+	reactor_free(v->s.reactor);
+	fd_close(v->s.control);
+}
+
+static int serve_init(struct serve *v, const struct serve_options *o, struct err *e)
+{
+	v->s.control = o->control;
+	v->tick.fire = on_tick;
+	list_init(&v->s.jails);
+	v->s.secrets = secrets_new();
+	v->s.reactor = reactor_new(e);
+	if (!v->s.reactor)
+		return e->code;
+	v->s.resolver = resolver_new(v->s.reactor, e);
+	if (!v->s.resolver)
+		return e->code;
+	v->s.upstream = upstream_new(v->s.reactor, o->ca_file, e);
+	if (!v->s.upstream)
+		return e->code;
+	v->control = control_new(&v->s, e);
+	return v->control ? 0 : e->code;
+}
+
+int serve_run(const struct serve_options *o, struct err *e)
+{
+	struct serve v = {0};
+	signal(SIGPIPE, SIG_IGN); /* libcurl writes without MSG_NOSIGNAL in places */
+	int r = serve_init(&v, o, e);
+	if (r == 0)
+		r = confine_enter(o->uid, o->gid, e);
+	if (r == 0) {
+		on_tick(&v.tick);
+		r = reactor_run(v.s.reactor, e);
+	}
+	serve_done(&v);
+	return r;
+}

@@ -1,0 +1,166 @@
+#include "jail/child.h"
+#include "base/fd.h"
+#include "base/mem.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* None of agentboxd's own environment is passed on: it may hold secrets. */
+static const char path_variable[] =
+        "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/* ---- in the child: agentboxd has one thread, so after fork all of libc may be used ---- */
+
+static int reset_signals(struct err *e)
+{
+	for (int sig = 1; sig < NSIG; sig++)
+		(void)signal(sig, SIG_DFL); /* fails for KILL, STOP and libc's own: as it should */
+	sigset_t none;
+	sigemptyset(&none);
+	return sigprocmask(SIG_SETMASK, &none, NULL) < 0 ? err_errno(e, "signal mask") : 0;
+}
+
+/* Two passes, because a source may sit on another one's place. */
+static int place_fds(const struct child_spec *s, int *error_fd, struct err *e)
+{
+	enum { ABOVE = 3 + CHILD_FDS_MAX + 1 };
+	int high[CHILD_FDS_MAX];
+	for (int i = 0; i < s->nfds; i++) {
+		high[i] = fcntl(s->fds[i], F_DUPFD_CLOEXEC, ABOVE);
+		if (high[i] < 0)
+			return err_errno(e, "descriptor %d", 3 + i);
+	}
+	int error_high = fcntl(*error_fd, F_DUPFD_CLOEXEC, ABOVE);
+	if (error_high < 0)
+		return err_errno(e, "error pipe");
+	if (s->stderr_fd >= 0 && dup2(s->stderr_fd, STDERR_FILENO) < 0)
+		return err_errno(e, "stderr");
+	for (int i = 0; i < s->nfds; i++)
+		if (dup2(high[i], 3 + i) < 0)
+			return err_errno(e, "descriptor %d", 3 + i);
+	/* What lies between is agentboxd's; the rest is close-on-exec, checked or not. */
+	*error_fd = dup3(error_high, 3 + s->nfds, O_CLOEXEC);
+	if (*error_fd < 0)
+		return err_errno(e, "error pipe");
+	if (close_range((unsigned)*error_fd + 1, ~0u, 0) < 0)
+		return err_errno(e, "close_range");
+	return 0;
+}
+
+static int execute(const struct child_spec *s, struct err *e)
+{
+	size_t n = 0;
+	while (s->env && s->env[n])
+		n++;
+	const char **env = xcalloc(n + 2, sizeof(*env));
+	env[0] = path_variable;
+	for (size_t i = 0; i < n; i++)
+		env[1 + i] = s->env[i];
+	/* execve's prototype is older than const. */
+	execve(s->path, (char *const *)(uintptr_t)s->argv, (char *const *)(uintptr_t)env);
+	int r = err_errno(e, "exec");
+	free(env);
+	return r;
+}
+
+static int become(const struct child_spec *s, pid_t parent, int *error_fd, struct err *e)
+{
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+		return err_errno(e, "parent-death signal");
+	if (getppid() != parent)
+		return err_set(e, -ESRCH, "agentboxd is gone");
+	int r = reset_signals(e);
+	if (r < 0)
+		return r;
+	if (s->no_network && unshare(CLONE_NEWNET) < 0)
+		return err_errno(e, "own network namespace");
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0)
+		return err_errno(e, "/dev/null");
+	if (chdir("/") < 0)
+		return err_errno(e, "chdir /");
+	r = place_fds(s, error_fd, e);
+	if (r < 0)
+		return r;
+	return execute(s, e);
+}
+
+/* ---- in agentboxd ---- */
+
+int child_start(const struct child_spec *spec, struct child *ret, struct err *e)
+{
+	if (spec->nfds > CHILD_FDS_MAX)
+		return err_set(e, -E2BIG, "%s: %d descriptors", spec->path, spec->nfds);
+	int ends[2];
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return err_errno(e, "pipe");
+	auto_close int rd = ends[0];
+	auto_close int wr = ends[1];
+	pid_t parent = getpid(), pid = fork();
+	if (pid < 0)
+		return err_errno(e, "fork");
+	if (pid == 0) {
+		struct err why = {0};
+		if (become(spec, parent, &wr, &why) < 0)
+			(void)!write(wr, &why, sizeof(why));
+		_exit(111);
+	}
+	fd_close(take_fd(wr));
+	/* Race-free: it is our child and not reaped yet. */
+	auto_close int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	struct err why;
+	ssize_t n = fd_read_full(rd, &why, sizeof(why));
+	if (pidfd < 0 || n != 0) {
+		int r = n == (ssize_t)sizeof(why)
+		                ? err_set(e, why.code, "starting %.100s: %.120s", spec->path,
+		                          why.text)
+		                : err_set(e, -EIO, "starting %s failed", spec->path);
+		(void)kill(pid, SIGKILL);
+		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+			;
+		return r;
+	}
+	ret->pid = pid;
+	ret->pidfd = take_fd(pidfd);
+	return 0;
+}
+
+void child_kill(const struct child *c)
+{
+	if (c->pidfd >= 0)
+		(void)syscall(SYS_pidfd_send_signal, c->pidfd, SIGKILL, NULL, 0); /* gone is fine */
+}
+
+int child_reap(struct child *c, int ms)
+{
+	struct pollfd p = {.fd = c->pidfd, .events = POLLIN};
+	int n;
+	do {
+		n = poll(&p, 1, ms);
+	} while (n < 0 && errno == EINTR);
+	if (n <= 0)
+		return -ETIME;
+	int status = 0;
+	if (waitpid(c->pid, &status, WNOHANG) != c->pid)
+		return -ETIME; /* a tracer holds it */
+	fd_close(take_fd(c->pidfd));
+	c->pid = 0;
+	return status;
+}
+
+void child_status_text(int status, char out[32])
+{
+	if (WIFSIGNALED(status))
+		snprintf(out, 32, "signal %d", WTERMSIG(status));
+	else
+		snprintf(out, 32, "exit code %d", WEXITSTATUS(status));
+}

@@ -1,0 +1,47 @@
+/*
+ * child.h - starting one of our own programs from agentboxd.
+ *
+ * The child gets the descriptors asked for at 3, 4, ... and nothing else, an
+ * environment of PATH and what the caller adds, default signals, a death signal should agentboxd
+ * die, and optionally a network namespace of its own with nothing in it.  It
+ * starts with agentboxd's ids and drops them itself (base/privs.h).
+ */
+#ifndef JAIL_CHILD_H
+#define JAIL_CHILD_H
+
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+enum { CHILD_FDS_MAX = 200 }; /* policyc gets one for each policy file of root */
+
+struct child_spec {
+	const char *path;        /* absolute */
+	const char *const *argv; /* NULL-terminated */
+	const int *fds;          /* become 3, 4, ...; borrowed */
+	int nfds;
+	int stderr_fd;          /* becomes 2; -1: agentboxd's */
+	bool no_network;        /* in a network namespace of its own */
+	const char *const *env; /* NULL-terminated "K=V" besides PATH; NULL: none */
+};
+
+struct child {
+	pid_t pid;
+	int pidfd; /* owned, -1: not running */
+};
+#define CHILD_NONE                                                                                 \
+	{                                                                                          \
+		.pid = 0, .pidfd = -1                                                              \
+	}
+
+/* Returns when the program was executed, or with the step that failed. */
+MUST_USE int child_start(const struct child_spec *spec, struct child *ret, struct err *e);
+void child_kill(const struct child *c); /* SIGKILL; not running: nothing */
+/* Reaps within `ms` (< 0: without limit) and closes the pidfd.  The wait status (as of waitpid),
+ * or -ETIME: still running. */
+int child_reap(struct child *c, int ms);
+/* "exit code 3", "signal 9" for the log. */
+void child_status_text(int status, char out[32]);
+
+#endif

@@ -1,0 +1,514 @@
+/*
+ * Theory of operation: birth goes from what only root's files decide to what
+ * strangers may reach.
+ *
+ *	lock the state directory, clear what a dead predecessor left,
+ *	compile root's policies and read the secrets, wipe the environment,
+ *	give up the capabilities that nothing below needs, try what the host has,
+ *	open the control socket, start egress and then the supervisor;
+ *	READY when the supervisor says HELLO.
+ *
+ * Death goes the other way: the supervisor is asked to end its runs (JAIL_STOP)
+ * and has STOP_PATIENCE_MS; then it and the jails are killed.  When agentboxd
+ * itself is killed, children see EOF on their socket and have a death signal.
+ */
+#include "jail/daemon.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "jail/privilege.h"
+#include "jail/secrets.h"
+#include "jail/sessions.h"
+#include "jail/sweep.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Cancelling a run, collecting artifacts and syncing the store, for the busiest supervisor. */
+enum { STOP_PATIENCE_MS = 10000 };
+/* From cgroup.kill to the last jail released. */
+enum { KILL_PATIENCE_MS = 2000 };
+/* Killing and reaping what a dead daemon left takes milliseconds unless a disk hangs. */
+enum { SWEEP_MS = 5000 };
+enum { SAID_MAX = 8 << 10 };
+
+/* ---- small steps of birth ---- */
+
+static int open_signals(struct daemon *d, struct err *e)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGPIPE);
+	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+		return err_errno(e, "signal mask");
+	sigdelset(&set, SIGPIPE); /* blocked for good: writes say EPIPE */
+	/* Inherited as ignored, children would be reaped by the kernel under our hands. */
+	(void)signal(SIGCHLD, SIG_DFL);
+	d->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return d->signals < 0 ? err_errno(e, "signalfd") : 0;
+}
+
+/* A jail is about twenty descriptors here. */
+static void raise_nofile(void)
+{
+	struct rlimit r = {0, 0};
+	if (getrlimit(RLIMIT_NOFILE, &r) < 0)
+		return;
+	const rlim_t wanted = (rlim_t)LIMIT_JAILS * 24;
+	const struct rlimit more = {wanted, r.rlim_max > wanted ? r.rlim_max : wanted};
+	if (setrlimit(RLIMIT_NOFILE, &more) == 0)
+		return;
+	r.rlim_cur = r.rlim_max; /* no CAP_SYS_RESOURCE: what we may have */
+	if (setrlimit(RLIMIT_NOFILE, &r) < 0)
+		log_warn("RLIMIT_NOFILE stays as it is: %s", strerror(errno));
+}
+
+static int sweep(struct daemon *d, struct err *e)
+{
+	char name[32];
+	sweep_tree_name(d->state.path, name);
+	int r = cgroup_tree_open(name, &d->tree, e);
+	if (r == 0)
+		r = cgroup_tree_sweep(&d->tree, SWEEP_MS, e);
+	if (r < 0)
+		return r;
+	int mounts = sweep_mounts(d->state.path, e);
+	int loops = mounts < 0 ? mounts : sweep_loops(d->state.path, e);
+	if (loops < 0)
+		return loops;
+	if (mounts + loops > 0)
+		log_info("cleared %d mounts and %d loop devices of a former daemon", mounts, loops);
+	return 0;
+}
+
+/* All but `except`, which is told elsewhere. */
+static void log_lines(enum log_level level, struct buf *b, const char *except)
+{
+	if (b->len == 0)
+		return;
+	char *save = NULL;
+	for (char *line = strtok_r(b->p, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
+		if (strcmp(line, except) != 0)
+			log_at(level, "%s", line);
+}
+
+static struct policies *load_policies(struct daemon *d, struct err *e)
+{
+	const struct policies_source from = {.policyc = d->programs.policyc,
+	        .config = d->options->config,
+	        .config_required = d->options->config_named};
+	auto_buf struct buf said = BUF_INIT(SAID_MAX);
+	struct policies *p = policies_load(&from, d->generation + 1, &said, e);
+	log_lines(p ? LOG_LEVEL_INFO : LOG_LEVEL_ERR, &said, p ? "" : e->text);
+	return p;
+}
+
+static int load_secrets(struct daemon *d, const struct policy_set *set, struct err *e)
+{
+	const struct secrets_places places = {
+	        .dir = SECRETS_DIR, .credentials = d->credentials, .previous = d->secrets};
+	auto_buf struct buf missing = BUF_INIT(SAID_MAX);
+	int fd = secrets_load(set, &places, &missing, e);
+	if (missing.len > 0)
+		log_debug("secrets without a value:");
+	log_lines(LOG_LEVEL_DEBUG, &missing, "");
+	return fd;
+}
+
+/* The variables that root lets harnesses ask for; everything else ends here. */
+static void keep_exposed(struct daemon *d)
+{
+	const struct daemon_config *c = &d->policies->set->config;
+	size_t n = 0;
+	for (uint32_t i = 0; i < c->nexposed; i++) {
+		const char *value = getenv(c->exposed[i]);
+		if (value)
+			d->exposed[n++] = xasprintf("%s=%s", c->exposed[i], value);
+	}
+}
+
+static int load(struct daemon *d, struct err *e)
+{
+	const char *credentials = getenv("CREDENTIALS_DIRECTORY");
+	d->credentials = credentials ? xstrdup(credentials) : NULL;
+	d->policies = load_policies(d, e);
+	if (!d->policies)
+		return e->code;
+	d->generation = d->policies->set->generation;
+	d->secrets = load_secrets(d, d->policies->set, e);
+	if (d->secrets < 0)
+		return d->secrets;
+	keep_exposed(d);
+	environment_wipe();
+	const struct daemon_config *c = &d->policies->set->config;
+	return state_give(&d->state, c->supervisor_uid, c->supervisor_gid, e);
+}
+
+/* What is not there is /dev/null for the supervisor: it may be made later, for the next start. */
+static int open_harness_dir(const char *path, bool named, struct err *e)
+{
+	auto_close int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd >= 0) {
+		int r = root_owned(fd, path, e);
+		return r < 0 ? r : take_fd(fd);
+	}
+	if (errno != ENOENT)
+		return err_errno(e, "%s", path);
+	if (named)
+		log_warn("harness_dirs: %s is not there", path);
+	fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? err_errno(e, "/dev/null") : take_fd(fd);
+}
+
+/* Where the configuration names none: harnesses/ beside it. */
+static int open_directories(struct daemon *d, struct err *e)
+{
+	d->share = open(d->programs.share, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (d->share < 0)
+		return err_errno(e, "%s", d->programs.share);
+	const struct daemon_config *c = &d->policies->set->config;
+	const char *config = d->options->config;
+	auto_free char *beside =
+	        xasprintf("%.*s/harnesses", (int)(strrchr(config, '/') - config), config);
+	for (int i = 0; i < HARNESS_DIRS; i++) {
+		bool named = c->harness_dirs[i][0];
+		const char *path = named ? c->harness_dirs[i] : i == 0 ? beside : "";
+		d->harness_dirs[i] = open_harness_dir(path, named, e);
+		if (d->harness_dirs[i] < 0)
+			return err_wrap(e, "directory of harnesses");
+	}
+	return 0;
+}
+
+static int probe_host(struct daemon *d, struct err *e)
+{
+	uint32_t base;
+	int r = lease_take(&d->leases, &base, e);
+	if (r < 0)
+		return r;
+	host_probe(&d->tree, d->state.sessions, base, &d->host);
+	lease_drop(&d->leases, base);
+	for (int i = 0; i < LAYER_COUNT; i++)
+		if (!(d->host.layers & LAYER_BIT(i)))
+			log_warn("layer %s is missing: %s; remedy: %s", layer_name(i),
+			        d->host.detail[i], d->host.remedy[i]);
+	struct err why;
+	for (uint32_t i = 0; i < d->policies->set->count; i++)
+		if (host_require(&d->host, &d->policies->set->policies[i], &why) < 0)
+			log_warn("%s", why.text);
+	return 0;
+}
+
+static int load_programs(struct daemon *d, struct err *e)
+{
+	d->init = launch_load(AT_FDCWD, d->programs.init, e);
+	if (d->init < 0)
+		return d->init;
+	d->worker = launch_load(AT_FDCWD, d->programs.worker, e);
+	return d->worker < 0 ? d->worker : 0;
+}
+
+/* ---- birth ---- */
+
+static void on_signal(struct watch *w, uint32_t events);
+static bool on_idle(void *ctx);
+static void on_stop_alarm(struct alarm *a);
+
+static void blank(struct daemon *d, const struct options *o)
+{
+	memset(d, 0, sizeof(*d));
+	d->options = o;
+	d->listener = (struct listener)LISTENER_NONE;
+	d->poller.epfd = d->signals = d->secrets = d->init = d->worker = d->share = -1;
+	d->leases.fd = d->tree.dirfd = d->tree.workers = -1;
+	d->state = (struct state)STATE_NONE;
+	d->trash = (struct child)CHILD_NONE;
+	d->closer = (struct closer)CLOSER_NONE;
+	for (int i = 0; i < HARNESS_DIRS; i++)
+		d->harness_dirs[i] = -1;
+	service_init(&d->supervisor);
+	service_init(&d->egress);
+	alarm_init(&d->stop_alarm, on_stop_alarm);
+	jails_init(&d->jails, &d->poller, &peers_news, d);
+}
+
+static int open_inside(struct daemon *d, struct err *e)
+{
+	int r = state_open(&d->state, d->options->state, e);
+	if (r == 0)
+		r = programs_find(&d->programs, d->options->libexec, d->options->share, e);
+	if (r == 0)
+		r = leases_open(&d->leases, LEASE_FILE, e);
+	if (r == 0)
+		r = sweep(d, e);
+	if (r == 0)
+		r = load(d, e);
+	if (r == 0) /* a fork: after load, which has wiped the environment */
+		r = closer_start(&d->closer, e);
+	if (r == 0)
+		r = open_directories(d, e);
+	if (r == 0)
+		r = load_programs(d, e);
+	if (r == 0)
+		r = privilege_reduce(e);
+	if (r == 0)
+		r = probe_host(d, e);
+	return r;
+}
+
+static int open_outside(struct daemon *d, struct err *e)
+{
+	if (d->listener.fd < 0) {
+		int r = listen_make(
+		        &d->listener, d->options->socket, d->policies->set->config.socket_gid, e);
+		if (r < 0)
+			return r;
+	}
+	pool_init(&d->pool, &d->leases, &d->tree);
+	d->pool.closer = &d->closer;
+	pool_reset(&d->pool, d->policies->set);
+	d->poller.idle = on_idle;
+	d->poller.ctx = d;
+	peers_init(d);
+	if (trash_waits(&d->state))
+		daemon_empty_trash(d);
+	return poller_add(&d->poller, &d->signals_watch, d->signals, EPOLLIN, on_signal, e);
+}
+
+int daemon_open(struct daemon *d, const struct options *o, struct err *e)
+{
+	blank(d, o);
+	if (geteuid() != 0)
+		return err_set(e, -EPERM,
+		        "must be started as root: it makes the jails and gives "
+		        "everything else to unprivileged users");
+	(void)umask(0077);
+	notify_init(&d->notify);
+	int r = listen_inherited(&d->listener, e);
+	/* Whatever else the caller left open is none of our children's business. */
+	if (r >= 0 && close_range(3, ~0u, CLOSE_RANGE_CLOEXEC) < 0)
+		r = err_errno(e, "close_range");
+	if (r >= 0)
+		r = poller_init(&d->poller, e);
+	if (r == 0)
+		r = open_signals(d, e);
+	raise_nofile();
+	if (r == 0)
+		r = open_inside(d, e);
+	if (r == 0)
+		r = open_outside(d, e);
+	if (r < 0)
+		daemon_close(d);
+	return r;
+}
+
+/* ---- life ---- */
+
+static bool on_idle(void *ctx)
+{
+	struct daemon *d = ctx;
+	if (!d->ready || d->stopping)
+		return false;
+	struct err e = {0};
+	int r = pool_refill(&d->pool, &e);
+	if (r < 0)
+		log_warn("making jails ahead: %s", e.text);
+	return r != 0;
+}
+
+void daemon_became_ready(struct daemon *d)
+{
+	if (d->stopping)
+		return;
+	if (!d->ready)
+		log_info("ready: %u policies, control socket %s", d->policies->set->count,
+		        d->listener.path ? d->listener.path : "from the service manager");
+	d->ready = true;
+	notify_ready(&d->notify, "serving");
+}
+
+static void warn_of_restart(const struct daemon_config *a, const struct daemon_config *b)
+{
+	if (a->supervisor_uid != b->supervisor_uid || a->supervisor_gid != b->supervisor_gid ||
+	        a->egress_uid != b->egress_uid || a->egress_gid != b->egress_gid ||
+	        a->socket_gid != b->socket_gid ||
+	        memcmp(a->exposed, b->exposed, sizeof(a->exposed)) != 0 ||
+	        memcmp(a->harness_dirs, b->harness_dirs, sizeof(a->harness_dirs)) != 0)
+		log_warn("users, groups, exposed variables and harness directories are taken from "
+		         "the configuration at the next start only");
+}
+
+int daemon_reload(struct daemon *d, struct err *e)
+{
+	notify_reloading(&d->notify);
+	struct err why = {0};
+	struct policies *p = load_policies(d, &why);
+	int fd = p ? load_secrets(d, p->set, &why) : -1;
+	notify_ready(&d->notify, p && fd >= 0 ? "serving" : "serving; the last reload failed");
+	if (!p || fd < 0) {
+		policies_free(p);
+		log_err("reload failed, generation %llu stays: %s",
+		        (unsigned long long)d->generation, why.text);
+		return err_set(e, why.code, "the policies in use stay: %s", why.text);
+	}
+	warn_of_restart(&d->policies->set->config, &p->set->config);
+	pool_reset(&d->pool, p->set);
+	policies_free(d->policies);
+	d->policies = p;
+	d->generation = p->set->generation;
+	d->broker.policies = p->set;
+	fd_close(d->secrets);
+	d->secrets = fd;
+	peers_tell_policies(d);
+	log_info("reloaded: %u policies, generation %llu", p->set->count,
+	        (unsigned long long)d->generation);
+	return 0;
+}
+
+/* ---- the trash ---- */
+
+static void on_trash_ended(struct watch *w, uint32_t events)
+{
+	(void)events;
+	struct daemon *d = container_of(w, struct daemon, trash_watch);
+	poller_remove(&d->poller, w);
+	int status = child_reap(&d->trash, -1);
+	if (WIFEXITED(status) && WEXITSTATUS(status) != 0)
+		log_err("emptying the trash of %s: %s", d->state.path,
+		        strerror(WEXITSTATUS(status)));
+	bool again = d->trash_again;
+	d->trash_again = false;
+	if (again && !d->stopping)
+		daemon_empty_trash(d);
+}
+
+void daemon_empty_trash(struct daemon *d)
+{
+	if (d->trash.pidfd >= 0) {
+		d->trash_again = true;
+		return;
+	}
+	struct err e;
+	int r = trash_empty(&d->state, &d->trash, &e);
+	if (r == 0)
+		r = poller_add(
+		        &d->poller, &d->trash_watch, d->trash.pidfd, EPOLLIN, on_trash_ended, &e);
+	if (r < 0)
+		log_err("emptying the trash: %s", e.text); /* the next start tries again */
+}
+
+/* ---- death ---- */
+
+static void begin_stop(struct daemon *d)
+{
+	log_info("stopping");
+	d->stopping = true;
+	notify_stopping(&d->notify);
+	broker_drain(&d->broker);
+	service_stop(&d->supervisor);
+	service_stop(&d->egress);
+	alarm_set(&d->poller, &d->stop_alarm, STOP_PATIENCE_MS);
+	struct jail_simple m = {.head.type = JAIL_STOP};
+	service_send(&d->supervisor, &m, sizeof(m), NULL, 0);
+	daemon_stop_next(d);
+}
+
+void daemon_stop_next(struct daemon *d)
+{
+	if (service_running(&d->supervisor)) {
+		if (d->killing)
+			service_kill(&d->supervisor); /* its end comes back here */
+		return;
+	}
+	/* Its jails are orphaned: they are being killed. */
+	if (!d->killing && d->jails.count > 0)
+		alarm_set(&d->poller, &d->stop_alarm, KILL_PATIENCE_MS);
+	d->killing = true;
+	if (d->jails.count == 0)
+		d->poller.stop = true;
+}
+
+static void on_stop_alarm(struct alarm *a)
+{
+	struct daemon *d = container_of(a, struct daemon, stop_alarm);
+	if (d->killing) {
+		log_err("%u jails do not end; leaving them to the next start", d->jails.count);
+		d->poller.stop = true;
+		return;
+	}
+	log_warn("the supervisor did not end its runs within %d s", STOP_PATIENCE_MS / 1000);
+	d->killing = true;
+	alarm_set(&d->poller, &d->stop_alarm, KILL_PATIENCE_MS);
+	daemon_stop_next(d);
+}
+
+static void on_signal(struct watch *w, uint32_t events)
+{
+	(void)events;
+	struct daemon *d = container_of(w, struct daemon, signals_watch);
+	struct signalfd_siginfo si;
+	if (read(d->signals, &si, sizeof(si)) != (ssize_t)sizeof(si))
+		return;
+	if (si.ssi_signo == SIGHUP) {
+		struct err e;
+		if (!d->stopping && daemon_reload(d, &e) < 0)
+			log_debug("%s", e.text); /* told already */
+	} else if (!d->stopping) {
+		begin_stop(d);
+	} else {
+		log_warn("second signal: stopping at once");
+		d->poller.stop = true;
+	}
+}
+
+int daemon_run(struct daemon *d, struct err *e)
+{
+	int r = service_start(&d->egress, e);
+	if (r == 0)
+		r = service_start(&d->supervisor, e);
+	return r < 0 ? r : poller_run(&d->poller, e);
+}
+
+void daemon_close(struct daemon *d)
+{
+	service_stop(&d->supervisor);
+	service_stop(&d->egress);
+	service_done(&d->supervisor);
+	jails_done(&d->jails);
+	service_done(&d->egress);
+	pool_done(&d->pool);
+	closer_stop(&d->closer);
+	if (d->trash.pidfd >= 0) {
+		child_kill(&d->trash); /* what is left is emptied at the next start */
+		child_reap(&d->trash, -1);
+	}
+	listen_close(&d->listener);
+	policies_free(d->policies);
+	for (int i = 0; i < HARNESS_DIRS; i++)
+		fd_close(d->harness_dirs[i]);
+	for (size_t i = 0; d->exposed[i]; i++)
+		free(d->exposed[i]);
+	free(d->credentials);
+	fd_close(d->share);
+	fd_close(d->init);
+	fd_close(d->worker);
+	fd_close(d->secrets);
+	cgroup_tree_close(&d->tree);
+	leases_close(&d->leases);
+	programs_done(&d->programs);
+	state_close(&d->state);
+	fd_close(d->signals);
+	poller_done(&d->poller);
+}

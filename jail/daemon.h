@@ -1,0 +1,107 @@
+/*
+ * daemon.h - agentboxd as one struct: everything it holds, in order of birth.
+ *
+ * main() opens it, runs its loop and closes it.  daemon.c: birth and death.
+ * peers.c: supervisor and egress.  requests.c: what the supervisor may ask for.
+ */
+#ifndef JAIL_DAEMON_H
+#define JAIL_DAEMON_H
+
+#include "base/err.h"
+#include "jail/broker.h"
+#include "jail/cgroup.h"
+#include "jail/closer.h"
+#include "jail/host.h"
+#include "jail/jails.h"
+#include "jail/layout.h"
+#include "jail/lease.h"
+#include "jail/listen.h"
+#include "jail/notify.h"
+#include "jail/options.h"
+#include "jail/policies.h"
+#include "jail/poller.h"
+#include "jail/pool.h"
+#include "jail/service.h"
+#include "proto/children.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { HARNESS_DIRS = CHILD_FDS - CHILD_HARNESS_DIRS };
+
+/* Command lines of the services, owned here because a restart needs them. */
+struct daemon_argv {
+	char uid[16], gid[16];
+	const char *argv[8];
+};
+
+struct daemon {
+	const struct options *options; /* borrowed: for its life */
+	struct notify notify;
+	struct listener listener;
+	struct poller poller;
+	int signals; /* owned signalfd */
+	struct watch signals_watch;
+
+	struct state state;
+	struct programs programs;
+	struct leases leases;
+	struct cgroup_tree tree;
+	struct host host;
+
+	struct policies *policies; /* owned */
+	uint64_t generation;
+	char *credentials;                 /* owned: $CREDENTIALS_DIRECTORY, or NULL */
+	int secrets;                       /* owned memfd */
+	char *exposed[POLICY_EXPOSED + 1]; /* owned "K=V" for the supervisor, NULL-terminated */
+
+	int init, worker;               /* owned memfds of the programs */
+	int share;                      /* owned directory */
+	int harness_dirs[HARNESS_DIRS]; /* owned */
+
+	struct closer closer;
+	struct pool pool;
+	struct jails jails;
+	struct broker broker;
+	struct service supervisor, egress;
+	struct daemon_argv supervisor_argv, egress_argv;
+	int64_t supervisor_ended_ms;
+
+	struct child trash; /* empties the trash, one at a time */
+	struct watch trash_watch;
+	bool trash_again;
+
+	bool ready; /* READY=1 was told */
+	bool stopping;
+	struct alarm stop_alarm; /* patience with the supervisor, then with the jails */
+	bool killing;            /* patience is over */
+};
+
+/* ---- life (daemon.c) ---- */
+
+/* Everything up to the first start of the services.  On failure what was opened is closed. */
+MUST_USE int daemon_open(struct daemon *d, const struct options *o, struct err *e);
+MUST_USE int daemon_run(struct daemon *d, struct err *e); /* until it is told to stop */
+void daemon_close(struct daemon *d);
+
+/* Reads root's files again; the old set stays when they do not hold. */
+MUST_USE int daemon_reload(struct daemon *d, struct err *e);
+/* Starts emptying the trash, or notes that it has to happen again. */
+void daemon_empty_trash(struct daemon *d);
+void daemon_became_ready(struct daemon *d);
+/* The supervisor has ended during a stop. */
+void daemon_stop_next(struct daemon *d);
+
+/* ---- peers.c ---- */
+
+void peers_init(struct daemon *d);
+/* Policies and secrets as they are now, to whoever runs. */
+void peers_tell_policies(struct daemon *d);
+void peers_tell_jail(struct daemon *d, const struct jail *j);
+extern const struct jails_news peers_news;
+
+/* ---- requests.c ---- */
+
+extern const struct broker_ops requests_ops; /* ctx is the daemon */
+
+#endif

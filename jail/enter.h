@@ -1,0 +1,61 @@
+/*
+ * enter.h - what a child does between clone3 and exec: join, attach, give up,
+ * prove, exec.
+ *
+ * The child shares our memory until its exec (CLONE_VM | CLONE_VFORK), so it
+ * runs on raw system calls alone; struct enter is its whole world and carries
+ * its answer back.  The steps are a table, so that an error names its step.
+ * Used for PID 1 of a jail and for the file worker.
+ */
+#ifndef JAIL_ENTER_H
+#define JAIL_ENTER_H
+
+#include "base/err.h"
+#include "jail/caps.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <linux/filter.h>
+
+enum { ENTER_MOUNTS = 20, ENTER_RLIMITS = 12 };
+
+struct enter_mount {
+	int fd;             /* detached mount; borrowed */
+	const char *target; /* absolute */
+	bool strict;        /* the agent may have been at work there: follow no link */
+};
+
+struct enter_rlimit {
+	int resource;
+	uint64_t soft, hard;
+};
+
+struct enter {
+	int netns, ipcns, utsns; /* -1: stay */
+	int mntns, userns;
+	bool make_root;   /* copy the mount namespace, attach `mounts` and /proc */
+	bool strict_proc; /* subset=pid */
+	uint32_t masks;   /* template.masks */
+	struct enter_mount mounts[ENTER_MOUNTS];
+	size_t nmounts;
+	struct enter_rlimit rlimits[ENTER_RLIMITS];
+	size_t nrlimits;
+	struct caps_identity who;
+	const struct sock_filter *filter; /* NULL: the program installs its own */
+	uint16_t nfilter;
+	int control;      /* becomes fd 3 */
+	int program;      /* memfd to exec */
+	const char *name; /* argv[0] */
+
+	/* the answer */
+	int step;  /* index of the last step begun */
+	int error; /* errno, 0: exec'd */
+};
+
+/* Body of the child for sysc_clone; arg is a struct enter. */
+int enter_main(void *arg);
+/* Layer and action of a step, for people. */
+const char *enter_step_name(int step);
+
+#endif

@@ -1,0 +1,136 @@
+#include "jail/etc.h"
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "jail/mounts.h"
+#include "proto/egress.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <linux/openat2.h>
+
+enum { COPY_MAX = 512 << 10 }; /* ld.so.cache of a large desktop is 200 KB */
+
+static const struct {
+	const char *name, *text;
+} written[] = {
+        {"passwd", "root:x:0:0:root:/root:/bin/sh\n"
+                   "agent:x:1000:1000:agent:/home/agent:/bin/sh\n"
+                   "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"},
+        {"group", "root:x:0:\ntty:x:5:\nagent:x:1000:\nnogroup:x:65534:\n"},
+        {"hosts", "127.0.0.1\tlocalhost jail\n::1\tlocalhost ip6-localhost ip6-loopback\n"},
+        {"hostname", "jail\n"},
+        {"resolv.conf", "nameserver " EGRESS_RESOLVER "\n"},
+        {"nsswitch.conf", "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\n"
+                          "networks: files\nprotocols: files\nservices: files\n"},
+        {"shells", "/bin/sh\n/bin/bash\n"},
+        {"host.conf", "multi on\n"},
+};
+
+/* Public on every distribution; what is absent is skipped. */
+static const char *const copied[] = {
+        "ld.so.cache",
+        "ld.so.conf",
+        "localtime",
+        "timezone",
+        "os-release",
+        "services",
+        "protocols",
+        "networks",
+        "debian_version",
+        "bash.bashrc",
+        "inputrc",
+        "profile",
+        "ssl/openssl.cnf",
+        "ca-certificates.conf",
+};
+
+static const char *const cloned[] = {
+        "alternatives", /* /usr/bin/editor -> /etc/alternatives/editor -> ... */
+        "ssl/certs",
+        "pki",
+        "ca-certificates",
+        "crypto-policies", /* TLS roots */
+        "fonts",
+        "chromium.d", /* fontconfig; Debian's chromium wrapper stops without it */
+        "ld.so.conf.d",
+};
+
+static int put(int etc, const char *name, const void *p, size_t n, struct err *e)
+{
+	auto_close int fd =
+	        openat(etc, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+	if (fd < 0)
+		return err_errno(e, "layer rootfs: /etc/%s", name);
+	int r = fd_write_all(fd, p, n);
+	return r < 0 ? err_set(e, r, "layer rootfs: /etc/%s cannot be written", name) : 0;
+}
+
+/* Opens source/etc/name as a program inside would find it: links are resolved in that root. */
+static int open_source(int source, const char *name, uint64_t flags)
+{
+	auto_free char *path = xasprintf("etc/%s", name);
+	struct open_how how = {
+	        .flags = flags | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
+	return (int)syscall(SYS_openat2, source, path, &how, sizeof(how));
+}
+
+static int make_parent(int etc, const char *name, struct err *e)
+{
+	const char *slash = strchr(name, '/');
+	if (!slash)
+		return 0;
+	auto_free char *dir = xstrndup(name, (size_t)(slash - name));
+	if (mkdirat(etc, dir, 0755) < 0 && errno != EEXIST)
+		return err_errno(e, "layer rootfs: /etc/%s", dir);
+	return 0;
+}
+
+static int copy(int etc, int source, const char *name, struct err *e)
+{
+	auto_close int fd = open_source(source, name, O_RDONLY | O_NOCTTY | O_NONBLOCK);
+	if (fd < 0)
+		return errno == ENOENT ? 0 : err_errno(e, "layer rootfs: /etc/%s", name);
+	struct stat st;
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || !(st.st_mode & S_IROTH))
+		return 0; /* not public: not for jails */
+	auto_free char *bytes = NULL;
+	size_t n = 0;
+	int r = fd_slurp(fd, COPY_MAX, &bytes, &n);
+	if (r < 0)
+		return err_set(e, r, "layer rootfs: /etc/%s: %s", name, strerror(-r));
+	r = make_parent(etc, name, e);
+	return r < 0 ? r : put(etc, name, bytes, n, e);
+}
+
+static int clone(int etc, int source, const char *name, struct err *e)
+{
+	auto_close int fd = open_source(source, name, O_PATH | O_DIRECTORY);
+	if (fd < 0)
+		return errno == ENOENT ? 0 : err_errno(e, "layer rootfs: /etc/%s", name);
+	int r = make_parent(etc, name, e);
+	if (r < 0)
+		return r;
+	if (mkdirat(etc, name, 0755) < 0)
+		return err_errno(e, "layer rootfs: /etc/%s", name);
+	int mount = mounts_clone(fd, "", MOUNTS_RO | MOUNT_ATTR_NOEXEC, -1, e);
+	return mount < 0 ? mount : mounts_attach(mount, etc, name, e);
+}
+
+int etc_fill(int etc, int source, struct err *e)
+{
+	int r = 0;
+	for (size_t i = 0; r == 0 && i < ARRAY_LEN(written); i++)
+		r = put(etc, written[i].name, written[i].text, strlen(written[i].text), e);
+	for (size_t i = 0; r == 0 && i < ARRAY_LEN(copied); i++)
+		r = copy(etc, source, copied[i], e);
+	for (size_t i = 0; r == 0 && i < ARRAY_LEN(cloned); i++)
+		r = clone(etc, source, cloned[i], e);
+	if (r == 0 && symlinkat("../proc/self/mounts", etc, "mtab") < 0)
+		return err_errno(e, "layer rootfs: /etc/mtab");
+	return r;
+}

@@ -1,0 +1,17 @@
+/*
+ * etc.h - the /etc of a jail, written by us.
+ *
+ * The host's /etc is never shown: with ids mapped, inner root could read what the
+ * host keeps from others.  A few files that programs cannot do without are
+ * copied by content, a few public directories are cloned read-only.
+ */
+#ifndef JAIL_ETC_H
+#define JAIL_ETC_H
+
+#include "base/err.h"
+
+/* Fills `etc` (a directory of our own tmpfs) from `source`, the root directory that /usr comes
+ * from too.  All borrowed. */
+MUST_USE int etc_fill(int etc, int source, struct err *e);
+
+#endif

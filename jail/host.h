@@ -1,0 +1,33 @@
+/*
+ * host.h - what this host has, layer by layer, found out by trying.
+ *
+ * host_probe makes each layer once in throw-away children and namespaces and
+ * records a line and, where it failed, the remedy.  `abctl doctor` prints the
+ * table; host_require refuses a policy whose required layers are missing.
+ */
+#ifndef JAIL_HOST_H
+#define JAIL_HOST_H
+
+#include "jail/cgroup.h"
+#include "policy/layers.h"
+#include "policy/policy.h"
+
+enum { HOST_DETAIL_MAX = 96 };
+
+struct host {
+	uint32_t layers;                           /* bits of enum layer that work here */
+	uint32_t fallback;                         /* bits where a weaker means stands in */
+	char detail[LAYER_COUNT][HOST_DETAIL_MAX]; /* what was found */
+	char remedy[LAYER_COUNT][HOST_DETAIL_MAX]; /* "" where the layer works */
+};
+
+/* `state_dirfd` is where workspaces will be (the idmap and disk layers depend on its file
+ * system); `lease_base` is the first host id of a block that is free to use meanwhile.  Never
+ * fails: what cannot be tried is missing. */
+void host_probe(
+        const struct cgroup_tree *t, int state_dirfd, uint32_t lease_base, struct host *ret);
+
+/* 0, or -ENOEXEC: "policy 'x' requires <layer> (<lack>): <detail>; remedy: <remedy>". */
+MUST_USE int host_require(const struct host *h, const struct policy *p, struct err *e);
+
+#endif

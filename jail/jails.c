@@ -1,0 +1,311 @@
+#include "jail/jails.h"
+#include "base/fd.h"
+#include "base/mem.h"
+
+#include <assert.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Two serve a jail (one lists while one opens); more is a supervisor that forgets them. */
+enum { WORKERS_MAX = 4 };
+/* Between PID 1's end and the last exit in its cgroup lie microseconds; this is for kernels whose
+ * notification is late. */
+enum { RECHECK_MS = 20 };
+_Static_assert((LIMIT_JAILS & (LIMIT_JAILS - 1)) == 0, "the slot is the low bits of the id");
+
+struct jails_worker {
+	struct list link;       /* in jail.workers */
+	struct jail *jail;      /* borrowed */
+	struct launch_worker w; /* owned; its socket went to the supervisor */
+	struct watch pidfd;
+};
+
+static struct poller *poller_of(struct jail *j)
+{
+	return j->table->poller;
+}
+
+/* ---- workers ---- */
+
+static void worker_free(struct jails_worker *w)
+{
+	poller_remove(poller_of(w->jail), &w->pidfd);
+	list_remove(&w->link);
+	w->jail->nworkers--;
+	launch_worker_end(&w->w);
+	free(w);
+}
+
+static void worker_ended(struct watch *watch, uint32_t events)
+{
+	(void)events;
+	worker_free(container_of(watch, struct jails_worker, pidfd));
+}
+
+int jails_worker(struct jail *j, int worker_memfd, struct err *e)
+{
+	if (j->nworkers >= WORKERS_MAX)
+		return err_set(e, -EBUSY, "jail %llu has %d file workers already",
+		        (unsigned long long)j->id, WORKERS_MAX);
+	struct launch_worker lw = {.socket = -1, .pidfd = -1};
+	int r = launch_worker(&j->l, worker_memfd, &lw, e);
+	if (r < 0)
+		return r;
+	struct jails_worker *w = xnew(struct jails_worker);
+	w->jail = j;
+	w->w = lw;
+	list_append(&j->workers, &w->link);
+	j->nworkers++;
+	r = poller_add(poller_of(j), &w->pidfd, lw.pidfd, EPOLLIN, worker_ended, e);
+	if (r < 0) {
+		worker_free(w);
+		return r;
+	}
+	return take_fd(w->w.socket);
+}
+
+/* ---- the end of a jail ---- */
+
+static void jail_free(struct jail *j)
+{
+	struct jails *t = j->table;
+	uint32_t base = j->base;
+	poller_remove(t->poller, &j->control);
+	poller_remove(t->poller, &j->pidfd);
+	poller_remove(t->poller, &j->events);
+	alarm_clear(&j->recheck);
+	list_for_each(w, &j->workers, struct jails_worker, link) worker_free(w);
+	launched_free(&j->l);
+	t->slots[j->id % LIMIT_JAILS] = NULL;
+	t->count--;
+	free(j);
+	t->news->released(t->ctx, base);
+}
+
+static void become_dead(struct jail *j)
+{
+	struct jail_gone gone = {.head.type = JAIL_GONE, .jail = j->id};
+	cgroup_usage(&j->l.kit->cgroup, &gone.resources, &gone.oom_kills);
+	gone.resources.egress_bytes = j->egress_bytes;
+	/* What a cgroup without controllers does not count, wait4 did. */
+	if (gone.resources.memory_peak_bytes == 0)
+		gone.resources.memory_peak_bytes = j->l.rss_peak_bytes;
+	if (gone.resources.cpu_us == 0)
+		gone.resources.cpu_us = j->l.cpu_us;
+	gone.end = gone.oom_kills > 0 ? JAIL_END_OOM
+	           : j->killed        ? JAIL_END_KILLED
+	                              : JAIL_END_INIT_DIED;
+	j->state = JAILS_DEAD;
+	poller_remove(poller_of(j), &j->events);
+	alarm_clear(&j->recheck);
+	j->table->news->gone(j->table->ctx, j, &gone);
+	if (j->orphaned)
+		jail_free(j);
+}
+
+/* The cgroup takes all at once; PID 1 alone takes its pid namespace with it, should the write to
+ * cgroup.kill fail. */
+static void end_processes(struct jail *j)
+{
+	int r = cgroup_kill(&j->l.kit->cgroup, NULL);
+	if (r < 0 && !j->reaped)
+		(void)syscall(SYS_pidfd_send_signal, j->l.pidfd, SIGKILL, NULL, 0);
+}
+
+/* PID 1 is collected; what the cgroup still holds decides. */
+static void look_for_end(struct jail *j)
+{
+	if (cgroup_populated(&j->l.kit->cgroup) == 1) {
+		end_processes(j); /* again: something forked in between */
+		alarm_set(poller_of(j), &j->recheck, RECHECK_MS);
+		return;
+	}
+	become_dead(j);
+}
+
+static void on_recheck(struct alarm *a)
+{
+	look_for_end(container_of(a, struct jail, recheck));
+}
+
+static void on_cgroup_event(struct watch *w, uint32_t events)
+{
+	(void)events;
+	struct jail *j = container_of(w, struct jail, events);
+	/* Ready until it is read again, which cgroup_populated does. */
+	int left = cgroup_populated(&j->l.kit->cgroup);
+	if (j->reaped && left != 1)
+		look_for_end(j);
+}
+
+/* ---- PID 1 ---- */
+
+/* PID 1 shares the jail with the agent: what it says is checked like any stranger's word. */
+static bool exited_ok(const struct jail *j, const void *msg, int n)
+{
+	const struct init_exited *m = msg;
+	return n == (int)sizeof(*m) && m->head.type == INIT_EXITED && m->exec >= 1 &&
+	       m->exec <= j->execs && j->exits < j->execs;
+}
+
+/* False at the end of the socket. */
+static bool read_control(struct jail *j)
+{
+	_Alignas(8) char bytes[MSG_MAX];
+	int fds[MSG_FDS];
+	int n = msg_recv(j->l.control, bytes, fds);
+	if (n == -EAGAIN)
+		return true;
+	for (int i = 0; n > 0 && i < MSG_FDS; i++)
+		fd_close(fds[i]);
+	if (n <= 0 || !exited_ok(j, bytes, n))
+		return false;
+	j->exits++;
+	j->table->news->exited(j->table->ctx, j, (const struct init_exited *)(void *)bytes);
+	return true;
+}
+
+static void on_control(struct watch *w, uint32_t events)
+{
+	(void)events;
+	struct jail *j = container_of(w, struct jail, control);
+	if (read_control(j))
+		return;
+	/* EOF, or a PID 1 that is not ours any more: either way this is the end of the jail. */
+	poller_remove(poller_of(j), &j->control);
+	if (j->state == JAILS_LIVE) {
+		bool asked = j->killed;
+		jails_kill(j);
+		j->killed = asked;
+	}
+}
+
+static void on_pidfd(struct watch *w, uint32_t events)
+{
+	(void)events;
+	struct jail *j = container_of(w, struct jail, pidfd);
+	if (launch_reap(&j->l) < 0)
+		return;
+	/* What PID 1 sent before it died still counts. */
+	while (j->control.added && j->exits < j->execs) {
+		uint64_t before = j->exits;
+		if (!read_control(j) || j->exits == before)
+			break;
+	}
+	poller_remove(poller_of(j), &j->control);
+	poller_remove(poller_of(j), &j->pidfd);
+	j->reaped = true;
+	j->state = JAILS_DYING;
+	look_for_end(j);
+}
+
+/* ---- the table ---- */
+
+void jails_init(struct jails *t, struct poller *p, const struct jails_news *news, void *ctx)
+{
+	memset(t, 0, sizeof(*t));
+	t->poller = p;
+	t->news = news;
+	t->ctx = ctx;
+}
+
+void jails_done(struct jails *t)
+{
+	for (unsigned i = 0; i < LIMIT_JAILS; i++)
+		if (t->slots[i])
+			jail_free(t->slots[i]);
+}
+
+bool jails_full(const struct jails *t)
+{
+	return t->count == LIMIT_JAILS;
+}
+
+static struct jail *new_jail(struct jails *t, struct launched *l)
+{
+	assert(!jails_full(t));
+	while (t->slots[t->search])
+		t->search = (t->search + 1) % LIMIT_JAILS;
+	struct jail *j = xnew(struct jail);
+	j->id = ++t->serial * LIMIT_JAILS + t->search;
+	j->table = t;
+	j->l = *l;
+	j->base = l->kit->base;
+	alarm_init(&j->recheck, on_recheck);
+	list_init(&j->workers);
+	t->slots[t->search] = j;
+	t->search = (t->search + 1) % LIMIT_JAILS;
+	t->count++;
+	return j;
+}
+
+int jails_add(struct jails *t, struct launched *l, struct jail **ret, struct err *e)
+{
+	struct jail *j = new_jail(t, l);
+	int r = poller_add(t->poller, &j->control, j->l.control, EPOLLIN, on_control, e);
+	if (r == 0)
+		r = poller_add(t->poller, &j->pidfd, j->l.pidfd, EPOLLIN, on_pidfd, e);
+	if (r == 0 && j->l.kit->cgroup.events >= 0)
+		r = poller_add(t->poller, &j->events, j->l.kit->cgroup.events, EPOLLPRI,
+		        on_cgroup_event, e);
+	if (r < 0) {
+		jail_free(j);
+		return r;
+	}
+	*ret = j;
+	return 0;
+}
+
+int jails_find(struct jails *t, uint64_t id, struct jail **ret, struct err *e)
+{
+	struct jail *j = t->slots[id % LIMIT_JAILS];
+	if (!j || j->id != id || j->orphaned)
+		return err_set(e, -ENOENT, "no jail %llu", (unsigned long long)id);
+	*ret = j;
+	return 0;
+}
+
+struct jail *jails_with_session(struct jails *t, const char *session)
+{
+	for (unsigned i = 0; i < LIMIT_JAILS; i++) {
+		struct jail *j = t->slots[i];
+		if (j && j->state != JAILS_DEAD && strcmp(j->session, session) == 0)
+			return j;
+	}
+	return NULL;
+}
+
+void jails_kill(struct jail *j)
+{
+	if (j->state == JAILS_DEAD)
+		return;
+	j->killed = true;
+	j->state = JAILS_DYING;
+	end_processes(j);
+}
+
+int jails_release(struct jail *j, struct err *e)
+{
+	if (j->state != JAILS_DEAD)
+		return err_set(e, -EBUSY, "jail %llu is not gone yet", (unsigned long long)j->id);
+	jail_free(j);
+	return 0;
+}
+
+void jails_orphan(struct jails *t)
+{
+	for (unsigned i = 0; i < LIMIT_JAILS; i++) {
+		struct jail *j = t->slots[i];
+		if (!j)
+			continue;
+		j->orphaned = true;
+		if (j->state == JAILS_DEAD)
+			jail_free(j);
+		else
+			jails_kill(j);
+	}
+}

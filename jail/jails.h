@@ -1,0 +1,86 @@
+/*
+ * jails.h - the jails of this daemon, from launch to release.
+ *
+ *	LIVE --kill or PID 1's end--> DYING --no process left--> DEAD --release--> (slot free)
+ *
+ * The table watches PID 1's socket, its pidfd and its cgroup, and tells of two
+ * things: a program ended, the jail is gone.  A dead jail keeps its files
+ * reachable for workers, its uid block and its cgroup until it is released.
+ * With `orphaned` nobody is left to release it (its supervisor died): then it
+ * goes by itself.
+ */
+#ifndef JAIL_JAILS_H
+#define JAIL_JAILS_H
+
+#include "base/err.h"
+#include "base/id.h"
+#include "base/limits.h"
+#include "base/list.h"
+#include "jail/launch.h"
+#include "jail/poller.h"
+#include "proto/jail.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum jails_state { JAILS_LIVE, JAILS_DYING, JAILS_DEAD };
+
+struct jail {
+	uint64_t id;         /* never 0, never used twice; its low bits are the slot */
+	struct jails *table; /* borrowed: outlives its jails */
+	enum jails_state state;
+	bool killed; /* we were asked to */
+	bool orphaned;
+	bool reaped;               /* PID 1 was collected */
+	struct launched l;         /* owned */
+	uint32_t base;             /* first host id; its lease ends with the jail */
+	char policy[NAME_MAX_LEN]; /* by name: indices change with a reload */
+	uint32_t flags;            /* enum jail_make_flag */
+	char session[ID_MAX];      /* "" without one */
+	uint64_t execs, exits;     /* programs started, ends told of */
+	uint64_t egress_bytes;
+	struct watch control, pidfd, events;
+	struct alarm recheck; /* cgroup.events can be late or missing */
+	struct list workers;  /* of struct jails_worker */
+	unsigned nworkers;
+};
+
+/* What the table tells, with the loop's stack above: the jail may not be released inside. */
+struct jails_news {
+	void (*exited)(void *ctx, struct jail *j, const struct init_exited *m);
+	void (*gone)(void *ctx, struct jail *j, const struct jail_gone *m);
+	/* After the last descriptor of it is closed: the uid block is free. */
+	void (*released)(void *ctx, uint32_t base);
+};
+
+struct jails {
+	struct poller *poller;         /* borrowed */
+	const struct jails_news *news; /* static */
+	void *ctx;
+	struct jail *slots[LIMIT_JAILS]; /* owned */
+	unsigned count;
+	uint64_t serial;
+	unsigned search; /* slot where the next search begins */
+};
+
+/* ---- life ---- */
+void jails_init(struct jails *t, struct poller *p, const struct jails_news *news, void *ctx);
+void jails_done(struct jails *t); /* kills and releases what is left */
+
+/* Takes `l` (also on failure: then it is ended) and watches it. */
+MUST_USE int jails_add(struct jails *t, struct launched *l, struct jail **ret, struct err *e);
+bool jails_full(const struct jails *t);
+
+/* ---- use: -ENOENT for a number that is none of ours ---- */
+MUST_USE int jails_find(struct jails *t, uint64_t id, struct jail **ret, struct err *e);
+/* Not yet dead and using this session; NULL: none. */
+struct jail *jails_with_session(struct jails *t, const char *session);
+void jails_kill(struct jail *j);
+/* The worker's socket (owned), or -errno. */
+MUST_USE int jails_worker(struct jail *j, int worker_memfd, struct err *e);
+/* -EBUSY while it lives. */
+MUST_USE int jails_release(struct jail *j, struct err *e);
+/* The supervisor is gone: every jail is killed and goes by itself. */
+void jails_orphan(struct jails *t);
+
+#endif

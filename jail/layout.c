@@ -1,0 +1,269 @@
+#include "jail/layout.h"
+#include "base/fd.h"
+#include "base/mem.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- programs ---- */
+
+static char *own_directory(struct err *e)
+{
+	char path[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+	if (n <= 0) {
+		(void)err_errno(e, "/proc/self/exe");
+		return NULL;
+	}
+	path[n] = '\0';
+	char *slash = strrchr(path, '/');
+	*(slash == path ? slash + 1 : slash) = '\0';
+	return xstrdup(path);
+}
+
+/* First of the directories that has `name`; owned, or NULL. */
+static char *look_for(const char *const *dirs, const char *name, int mode)
+{
+	for (; *dirs; dirs++) {
+		auto_free char *path = xasprintf("%s/%s", *dirs, name);
+		char *real = access(path, mode) == 0 ? realpath(path, NULL) : NULL;
+		if (real)
+			return real;
+	}
+	return NULL;
+}
+
+static int find_programs(struct programs *p, const char *own, const char *libexec, struct err *e)
+{
+	auto_free char *installed = xasprintf("%s/../lib/agentbox", own);
+	const char *const beside[] = {own, installed, NULL};
+	const char *const named[] = {libexec, NULL};
+	const char *const *dirs = libexec ? named : beside;
+	const struct {
+		const char *name;
+		char **to;
+	} wanted[] = {
+	        {"agentbox-policyc", &p->policyc},
+	        {"agentbox-supervisor", &p->supervisor},
+	        {"agentbox-egress", &p->egress},
+	        {"agentbox-init", &p->init},
+	        {"agentbox-worker", &p->worker},
+	};
+	for (size_t i = 0; i < ARRAY_LEN(wanted); i++) {
+		*wanted[i].to = look_for(dirs, wanted[i].name, X_OK);
+		if (!*wanted[i].to)
+			return err_set(e, -ENOENT, "program %s is neither in %s nor in %s",
+			        wanted[i].name, dirs[0], dirs[1] ? dirs[1] : "any other place");
+	}
+	return 0;
+}
+
+static int find_share(struct programs *p, const char *own, const char *share, struct err *e)
+{
+	/* build/<mode>/bin, build/<mode>/<kind>/bin and PREFIX/sbin. */
+	auto_free char *tree = xasprintf("%s/../../..", own);
+	auto_free char *deep = xasprintf("%s/../../../..", own);
+	auto_free char *installed = xasprintf("%s/../share/agentbox", own);
+	const char *const beside[] = {installed, tree, deep, NULL};
+	const char *const named[] = {share, NULL};
+	auto_free char *harnesses = look_for(share ? named : beside, "harnesses", R_OK | X_OK);
+	if (!harnesses)
+		return err_set(e, -ENOENT,
+		        "no directory harnesses/ in %s; name its parent with "
+		        "--share",
+		        share ? share : installed);
+	p->share = xstrndup(harnesses, (size_t)(strrchr(harnesses, '/') - harnesses));
+	return 0;
+}
+
+int programs_find(struct programs *p, const char *libexec, const char *share, struct err *e)
+{
+	memset(p, 0, sizeof(*p));
+	auto_free char *own = own_directory(e);
+	if (!own)
+		return e ? e->code : -EIO;
+	int r = find_programs(p, own, libexec, e);
+	if (r == 0)
+		r = find_share(p, own, share, e);
+	if (r < 0)
+		programs_done(p);
+	return r;
+}
+
+void programs_done(struct programs *p)
+{
+	free(p->policyc);
+	free(p->supervisor);
+	free(p->egress);
+	free(p->init);
+	free(p->worker);
+	free(p->share);
+	memset(p, 0, sizeof(*p));
+}
+
+/* ---- trust ---- */
+
+int root_owned(int fd, const char *what, struct err *e)
+{
+	struct stat st;
+	if (fstat(fd, &st) < 0)
+		return err_errno(e, "%s", what);
+	if (st.st_uid != 0)
+		return err_set(e, -EPERM, "%s belongs to uid %u, not to root: chown root it", what,
+		        st.st_uid);
+	if (st.st_mode & 022)
+		return err_set(e, -EPERM, "%s may be written by others (mode %04o): chmod go-w it",
+		        what, st.st_mode & 07777);
+	return 0;
+}
+
+/* ---- state ---- */
+
+/* Every missing directory on the way; the last one 0700. */
+static int make_path(const char *path, struct err *e)
+{
+	auto_free char *copy = xstrdup(path);
+	for (char *p = copy + 1; *p; p++) {
+		if (*p != '/')
+			continue;
+		*p = '\0';
+		if (mkdir(copy, 0755) < 0 && errno != EEXIST)
+			return err_errno(e, "mkdir %s", copy);
+		*p = '/';
+	}
+	if (mkdir(copy, 0700) < 0 && errno != EEXIST)
+		return err_errno(e, "mkdir %s", copy);
+	return 0;
+}
+
+static int open_dir_at(int dir, const char *name, mode_t mode, struct err *e)
+{
+	if (mkdirat(dir, name, mode) < 0 && errno != EEXIST)
+		return err_errno(e, "mkdir %s", name);
+	int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return fd < 0 ? err_errno(e, "%s", name) : fd;
+}
+
+static int own_dir_at(int dir, const char *name, int *ret, struct err *e)
+{
+	auto_close int fd = open_dir_at(dir, name, 0700, e);
+	if (fd < 0)
+		return fd;
+	int r = root_owned(fd, name, e);
+	if (r < 0)
+		return r;
+	*ret = take_fd(fd);
+	return 0;
+}
+
+/* flock and not a pid file alone: it is gone with its holder, however that ended. */
+static int take_lock(struct state *s, struct err *e)
+{
+	auto_close int fd =
+	        openat(s->dir, "agentboxd.lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return err_errno(e, "agentboxd.lock");
+	char pid[24] = "";
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		if (errno != EWOULDBLOCK)
+			return err_errno(e, "flock");
+		ssize_t n = pread(fd, pid, sizeof(pid) - 1, 0);
+		pid[n < 0 ? 0 : n] = '\0';
+		pid[strcspn(pid, "\n")] = '\0';
+		return err_set(
+		        e, -EBUSY, "another agentboxd uses it (pid %s)", pid[0] ? pid : "unknown");
+	}
+	int n = snprintf(pid, sizeof(pid), "%d\n", getpid());
+	if (ftruncate(fd, 0) < 0 || pwrite(fd, pid, (size_t)n, 0) != n)
+		return err_errno(e, "agentboxd.lock");
+	s->lock = take_fd(fd);
+	return 0;
+}
+
+static int open_state(struct state *s, struct err *e)
+{
+	int r = make_path(s->path, e);
+	if (r < 0)
+		return r;
+	s->dir = open(s->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (s->dir < 0)
+		return err_errno(e, "open");
+	r = root_owned(s->dir, "it", e);
+	if (r == 0)
+		r = take_lock(s, e);
+	if (r == 0)
+		r = own_dir_at(s->dir, "sessions", &s->sessions, e);
+	if (r == 0)
+		r = own_dir_at(s->dir, "trash", &s->trash, e);
+	return r;
+}
+
+int state_open(struct state *s, const char *path, struct err *e)
+{
+	*s = (struct state)STATE_NONE;
+	s->path = xstrdup(path);
+	size_t n = strlen(s->path);
+	while (n > 1 && s->path[n - 1] == '/')
+		s->path[--n] = '\0';
+	int r = open_state(s, e);
+	if (r < 0) {
+		(void)err_wrap(e, "state directory %s", path);
+		state_close(s);
+	}
+	return r;
+}
+
+/* Only the directory itself and, at its making, what is empty in it: never a tree by path. */
+static int give_dir(int fd, const char *name, uid_t uid, gid_t gid, struct err *e)
+{
+	struct stat st;
+	if (fstat(fd, &st) < 0)
+		return err_errno(e, "%s", name);
+	if (st.st_uid == uid && st.st_gid == gid && (st.st_mode & 07777) == 0700)
+		return 0;
+	if (st.st_uid != 0 && st.st_uid != uid)
+		return err_set(e, -EPERM,
+		        "%s belongs to uid %u, but the supervisor runs as %u: "
+		        "chown -R %u:%u it",
+		        name, st.st_uid, uid, uid, gid);
+	if (fchown(fd, uid, gid) < 0 || fchmod(fd, 0700) < 0)
+		return err_errno(e, "giving %s to uid %u", name, uid);
+	return 0;
+}
+
+int state_give(struct state *s, uid_t uid, gid_t gid, struct err *e)
+{
+	fd_close(take_fd(s->supervisor));
+	auto_close int fd = open_dir_at(s->dir, "supervisor", 0700, e);
+	if (fd < 0)
+		return fd;
+	/* Its parent is 0700 root's: the supervisor reaches this by the descriptor only. */
+	static const char *const parts[] = {"events", "artifacts"};
+	for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+		auto_close int part = open_dir_at(fd, parts[i], 0700, e);
+		int r = part < 0 ? part : give_dir(part, parts[i], uid, gid, e);
+		if (r < 0)
+			return r;
+	}
+	int r = give_dir(fd, "supervisor", uid, gid, e);
+	if (r == 0)
+		s->supervisor = take_fd(fd);
+	return r;
+}
+
+void state_close(struct state *s)
+{
+	fd_close(s->supervisor);
+	fd_close(s->sessions);
+	fd_close(s->trash);
+	fd_close(s->lock);
+	fd_close(s->dir);
+	free(s->path);
+	*s = (struct state)STATE_NONE;
+}

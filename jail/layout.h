@@ -1,0 +1,61 @@
+/*
+ * layout.h - where everything lies on this host: our programs, what is shipped
+ * with them, and the state directory.
+ *
+ * Programs are looked for beside agentboxd's own binary (a build tree) and in
+ * ../lib/agentbox (an installed one); what is shipped in the source root of a
+ * build tree or in ../share/agentbox.  The state directory belongs to root; one
+ * daemon at a time holds its lock.
+ *
+ *	STATE/agentboxd.lock	lock, with the pid of its holder
+ *	STATE/supervisor/	the supervisor's own: db, events/, artifacts/
+ *	STATE/sessions/		root's: <session>/{workspace,home}
+ *	STATE/trash/		root's: sessions on their way out
+ */
+#ifndef JAIL_LAYOUT_H
+#define JAIL_LAYOUT_H
+
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* ---- programs and what is shipped ---- */
+
+struct programs {
+	char *policyc, *supervisor, *egress, *init, *worker; /* owned, absolute */
+	char *share;                                         /* owned: has harnesses/ */
+};
+
+/* `libexec` and `share` override the search; may be NULL. */
+MUST_USE int programs_find(
+        struct programs *p, const char *libexec, const char *share, struct err *e);
+void programs_done(struct programs *p);
+
+/* ---- state ---- */
+
+struct state {
+	char *path; /* owned, absolute */
+	int dir;    /* owned, as all fds here */
+	int lock;
+	int supervisor; /* directory the supervisor gets */
+	int sessions, trash;
+};
+#define STATE_NONE                                                                                 \
+	{                                                                                          \
+		.dir = -1, .lock = -1, .supervisor = -1, .sessions = -1, .trash = -1               \
+	}
+
+/* Makes what is missing.  -EPERM: not root's, or others may write; -EBUSY: another daemon. */
+MUST_USE int state_open(struct state *s, const char *path, struct err *e);
+/* Once the configuration is known: the supervisor's part belongs to it, and to nobody else. */
+MUST_USE int state_give(struct state *s, uid_t uid, gid_t gid, struct err *e);
+void state_close(struct state *s);
+
+/* ---- trust ---- */
+
+/* A file or directory whose content root decides: owned by root and not writable by group or
+ * others.  `what` names it in the error. */
+MUST_USE int root_owned(int fd, const char *what, struct err *e);
+
+#endif

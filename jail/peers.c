@@ -1,0 +1,305 @@
+/*
+ * The two children that live: what they are given at their start, what is told
+ * to them, and what they say.
+ *
+ * The supervisor's words go through the broker.  egress only tells of what it
+ * refused or let out; that is checked and passed on.
+ */
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "jail/daemon.h"
+#include "proto/egress.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A supervisor that starts while jails of the former one still die would meet sessions that are
+ * busy; their end takes milliseconds.  Half a second, so that it is back within one. */
+enum { SUPERVISOR_WAITS_MS = 500 };
+/* Events of egress are the first to go when the supervisor is slow: they only inform. */
+enum { EVENTS_WAITING_MAX = 1024 };
+
+static int dup_fd(int fd)
+{
+	return fcntl(fd, F_DUPFD_CLOEXEC, 3);
+}
+
+/* ---- supervisor ---- */
+
+static struct daemon *of_supervisor(struct service *s)
+{
+	return container_of(s, struct daemon, supervisor);
+}
+
+static int supervisor_fds(struct service *s, int *fds)
+{
+	struct daemon *d = of_supervisor(s);
+	int n = 0;
+	fds[n++] = d->listener.fd;      /* CHILD_LISTEN */
+	fds[n++] = d->state.supervisor; /* CHILD_STATE */
+	fds[n++] = d->share;            /* CHILD_SHARE */
+	for (int i = 0; i < HARNESS_DIRS; i++)
+		fds[n++] = d->harness_dirs[i]; /* CHILD_HARNESS_DIRS */
+	return n;
+}
+_Static_assert(CHILD_LISTEN == 4 && CHILD_STATE == 5 && CHILD_SHARE == 6 &&
+                       CHILD_HARNESS_DIRS == 7 && CHILD_FDS - CHILD_LISTEN <= SERVICE_FDS,
+        "supervisor_fds is in the order of enum child_fd");
+
+static void tell_supervisor_policies(struct daemon *d)
+{
+	int fd = dup_fd(d->policies->memfd);
+	if (fd < 0) {
+		service_fail(&d->supervisor, "no descriptor left to give it the policies");
+		return;
+	}
+	struct jail_simple m = {.head.type = JAIL_POLICIES};
+	service_send(&d->supervisor, &m, sizeof(m), &fd, 1);
+}
+
+static bool supervisor_may_start(struct service *s)
+{
+	struct daemon *d = of_supervisor(s);
+	return d->jails.count == 0 ||
+	       clock_mono_ms() - d->supervisor_ended_ms >= SUPERVISOR_WAITS_MS;
+}
+
+static void supervisor_started(struct service *s)
+{
+	struct daemon *d = of_supervisor(s);
+	broker_init(&d->broker, &requests_ops, d, d->policies->set);
+	tell_supervisor_policies(d);
+}
+
+static void supervisor_ended(struct service *s)
+{
+	struct daemon *d = of_supervisor(s);
+	d->supervisor_ended_ms = clock_mono_ms();
+	if (d->jails.count > 0)
+		log_warn("%u jails of that supervisor are ended", d->jails.count);
+	jails_orphan(&d->jails);
+	if (d->stopping)
+		daemon_stop_next(d);
+}
+
+static void supervisor_message(struct service *s, void *msg, size_t n, int *fds)
+{
+	struct daemon *d = of_supervisor(s);
+	unsigned type = ((const struct msg_head *)msg)->type;
+	struct broker_call call;
+	struct err e = {0};
+	if (broker_receive(&d->broker, msg, n, fds, &call, &e) == BROKER_VIOLATION) {
+		char why[ERR_TEXT_MAX + 40];
+		snprintf(why, sizeof(why), "protocol violation: %s", e.text);
+		service_fail(s, why);
+		return;
+	}
+	if (call.reply.err.code < 0) /* its user is told by the supervisor */
+		log_debug("%s: %s", broker_request_name(type), call.reply.err.text);
+	service_send(s, &call.reply, sizeof(call.reply), call.fds, call.nfds);
+}
+
+static const struct service_ops supervisor_ops = {
+        .fds = supervisor_fds,
+        .may_start = supervisor_may_start,
+        .started = supervisor_started,
+        .message = supervisor_message,
+        .ended = supervisor_ended,
+};
+
+/* ---- egress ---- */
+
+static struct daemon *of_egress(struct service *s)
+{
+	return container_of(s, struct daemon, egress);
+}
+
+static int egress_fds(struct service *s, int *fds)
+{
+	(void)s;
+	(void)fds;
+	return 0;
+}
+
+static void tell_egress_policies(struct daemon *d)
+{
+	const int fds[2] = {dup_fd(d->policies->memfd), dup_fd(d->secrets)};
+	if (fds[0] < 0 || fds[1] < 0) {
+		fd_close(fds[0]);
+		fd_close(fds[1]);
+		service_fail(&d->egress, "no descriptor left to give it the policies");
+		return;
+	}
+	struct egress_simple m = {.head.type = EGRESS_POLICIES};
+	service_send(&d->egress, &m, sizeof(m), fds, 2);
+}
+
+void peers_tell_jail(struct daemon *d, const struct jail *j)
+{
+	int fds[EGRESS_LISTENERS], n = 0;
+	while (n < EGRESS_LISTENERS) {
+		fds[n] = dup_fd(j->l.kit->listeners[n]);
+		if (fds[n] < 0)
+			break;
+		n++;
+	}
+	if (n < EGRESS_LISTENERS) {
+		while (n > 0)
+			fd_close(fds[--n]);
+		log_err("jail %llu has no way out: no descriptor left", (unsigned long long)j->id);
+		return;
+	}
+	struct egress_jail m = {.head.type = EGRESS_JAIL,
+	        .jail = j->id,
+	        .policy_generation = d->policies->set->generation,
+	        .flags = j->flags & JAIL_MAKE_NO_EGRESS};
+	/* By name: after a reload the jail may have another index, or root took the policy away. */
+	int index = policy_find(d->policies->set, j->policy);
+	m.policy = index < 0 ? 0 : (uint32_t)index;
+	m.flags |= index < 0 ? JAIL_MAKE_NO_EGRESS : 0;
+	service_send(&d->egress, &m, sizeof(m), fds, EGRESS_LISTENERS);
+}
+
+static void tell_egress_jails(struct daemon *d)
+{
+	for (unsigned i = 0; i < LIMIT_JAILS; i++) {
+		const struct jail *j = d->jails.slots[i];
+		if (j && j->state == JAILS_LIVE)
+			peers_tell_jail(d, j);
+	}
+}
+
+static void egress_started(struct service *s)
+{
+	struct daemon *d = of_egress(s);
+	tell_egress_policies(d);
+	tell_egress_jails(d);
+}
+
+static void egress_ended(struct service *s)
+{
+	(void)s; /* the listeners are kept here; the next one gets them */
+}
+
+static bool egress_event_ok(const struct jail_egress *m, size_t n)
+{
+	return n == sizeof(*m) && m->verdict <= EGRESS_ALLOWED && m->port <= 65535 &&
+	       msg_text_ok(m->host, sizeof(m->host)) && msg_text_ok(m->reason, sizeof(m->reason));
+}
+
+static void egress_event(struct daemon *d, struct jail_egress *m)
+{
+	struct jail *j;
+	if (jails_find(&d->jails, m->jail, &j, NULL) < 0)
+		return; /* it ended meanwhile */
+	if (m->verdict == EGRESS_ALLOWED)
+		j->egress_bytes += m->bytes_in + m->bytes_out;
+	if (d->supervisor.outbox.waiting > EVENTS_WAITING_MAX)
+		return;
+	m->head = (struct msg_head){.type = JAIL_EGRESS};
+	service_send(&d->supervisor, m, sizeof(*m), NULL, 0);
+}
+
+static void egress_message(struct service *s, void *msg, size_t n, int *fds)
+{
+	for (int i = 0; i < MSG_FDS; i++)
+		fd_close(fds[i]);
+	const struct msg_head *h = msg;
+	if (h->type == EGRESS_EVENT && egress_event_ok(msg, n))
+		egress_event(of_egress(s), msg);
+	else if (h->type == EGRESS_READY && n == sizeof(struct egress_simple))
+		log_debug("egress has taken the policies into use");
+	else
+		service_fail(s, "protocol violation");
+}
+
+static const struct service_ops egress_ops = {
+        .fds = egress_fds,
+        .started = egress_started,
+        .message = egress_message,
+        .ended = egress_ended,
+};
+
+/* ---- news of the jails ---- */
+
+static void on_exited(void *ctx, struct jail *j, const struct init_exited *m)
+{
+	struct daemon *d = ctx;
+	struct jail_exited to = {.head.type = JAIL_EXITED,
+	        .jail = j->id,
+	        .exec = m->exec,
+	        .error = m->error,
+	        .stage = m->stage,
+	        .code = m->code,
+	        .sig = m->sig};
+	if (!j->orphaned)
+		service_send(&d->supervisor, &to, sizeof(to), NULL, 0);
+}
+
+static void on_gone(void *ctx, struct jail *j, const struct jail_gone *m)
+{
+	struct daemon *d = ctx;
+	struct egress_simple end = {.head.type = EGRESS_JAIL_END, .jail = j->id};
+	service_send(&d->egress, &end, sizeof(end), NULL, 0);
+	struct jail_gone to = *m;
+	if (!j->orphaned)
+		service_send(&d->supervisor, &to, sizeof(to), NULL, 0);
+}
+
+static void on_released(void *ctx, uint32_t base)
+{
+	struct daemon *d = ctx;
+	pool_end_lease(&d->pool, base);
+	if (d->stopping && d->jails.count == 0)
+		daemon_stop_next(d);
+}
+
+const struct jails_news peers_news = {
+        .exited = on_exited,
+        .gone = on_gone,
+        .released = on_released,
+};
+
+/* ---- both ---- */
+
+static void fill_argv(
+        struct daemon_argv *a, const char *name, uint32_t uid, uint32_t gid, const char *level)
+{
+	snprintf(a->uid, sizeof(a->uid), "%u", uid);
+	snprintf(a->gid, sizeof(a->gid), "%u", gid);
+	const char *const argv[8] = {name, "--uid", a->uid, "--gid", a->gid, "--log-level", level};
+	memcpy(a->argv, argv, sizeof(argv));
+}
+
+void peers_init(struct daemon *d)
+{
+	const struct daemon_config *c = &d->policies->set->config;
+	const char *level = options_level_name(d->options->log_level);
+	fill_argv(&d->supervisor_argv, "agentbox-supervisor", c->supervisor_uid, c->supervisor_gid,
+	        level);
+	fill_argv(&d->egress_argv, "agentbox-egress", c->egress_uid, c->egress_gid, level);
+	d->supervisor.name = "supervisor";
+	d->supervisor.program = d->programs.supervisor;
+	d->supervisor.argv = d->supervisor_argv.argv;
+	d->supervisor.env = (const char *const *)d->exposed;
+	d->supervisor.ops = &supervisor_ops;
+	d->supervisor.poller = &d->poller;
+	d->egress.name = "egress";
+	d->egress.program = d->programs.egress;
+	d->egress.argv = d->egress_argv.argv;
+	d->egress.ops = &egress_ops;
+	d->egress.poller = &d->poller;
+}
+
+void peers_tell_policies(struct daemon *d)
+{
+	if (service_running(&d->supervisor))
+		tell_supervisor_policies(d);
+	/* egress finds the policies of the jails it has by their names. */
+	if (service_running(&d->egress))
+		tell_egress_policies(d);
+}

@@ -1,0 +1,122 @@
+#include "jail/pool.h"
+#include "base/mem.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Whatever the configuration says: a kit holds a uid block, a dozen descriptors and a network
+ * namespace (about 200 KiB of kernel memory). */
+enum { POOL_DEPTH_MAX = 32 };
+
+struct pooled {
+	struct list link; /* in pool.kits */
+	uint32_t policy;
+	struct kit *kit; /* owned */
+};
+
+void pool_init(struct pool *p, struct leases *leases, const struct cgroup_tree *tree)
+{
+	memset(p, 0, sizeof(*p));
+	p->leases = leases;
+	p->tree = tree;
+	list_init(&p->kits);
+}
+
+static struct kit *unwrap(struct pool *p, struct pooled *at)
+{
+	struct kit *k = at->kit;
+	list_remove(&at->link);
+	p->depth[at->policy]--;
+	free(at);
+	return k;
+}
+
+static void drop_kit(struct pool *p, struct kit *k)
+{
+	uint32_t base = k->base;
+	kit_free(k);
+	lease_drop(p->leases, base);
+}
+
+static void empty(struct pool *p)
+{
+	list_for_each(at, &p->kits, struct pooled, link) drop_kit(p, unwrap(p, at));
+}
+
+void pool_done(struct pool *p)
+{
+	if (p->kits.next)
+		empty(p);
+}
+
+void pool_reset(struct pool *p, const struct policy_set *set)
+{
+	empty(p);
+	p->set = set;
+	memset(p->wanted, 0, sizeof(p->wanted));
+	int dflt = policy_find(set, "default");
+	if (dflt >= 0)
+		p->wanted[dflt] = true;
+}
+
+static int make(struct pool *p, uint32_t i, struct kit **ret, struct err *e)
+{
+	uint32_t base;
+	int r = lease_take(p->leases, &base, e);
+	if (r < 0)
+		return r;
+	char name[CGROUP_NAME_MAX];
+	snprintf(name, sizeof(name), "jail-%llu", (unsigned long long)++p->serial);
+	const struct kit_spec spec = {.limits = &p->set->policies[i].limits,
+	        .base = base,
+	        .name = name,
+	        .tree = p->tree,
+	        .closer = p->closer};
+	*ret = kit_make(&spec, e);
+	if (*ret)
+		return 0;
+	lease_drop(p->leases, base);
+	return e && e->code < 0 ? e->code : -EIO;
+}
+
+int pool_take(struct pool *p, uint32_t i, struct kit **ret, struct err *e)
+{
+	p->wanted[i] = true;
+	list_for_each(at, &p->kits, struct pooled, link)
+	{
+		if (at->policy != i)
+			continue;
+		*ret = unwrap(p, at);
+		return 0;
+	}
+	return make(p, i, ret, e);
+}
+
+void pool_end_lease(struct pool *p, uint32_t base)
+{
+	lease_drop(p->leases, base);
+}
+
+int pool_refill(struct pool *p, struct err *e)
+{
+	unsigned want = p->set ? p->set->config.pool : 0;
+	if (want > POOL_DEPTH_MAX)
+		want = POOL_DEPTH_MAX;
+	for (uint32_t i = 0; p->set && i < p->set->count; i++) {
+		if (!p->wanted[i] || p->depth[i] >= want)
+			continue;
+		struct kit *k;
+		int r = make(p, i, &k, e);
+		if (r < 0) {
+			p->wanted[i] = false;
+			return r;
+		}
+		struct pooled *at = xnew(struct pooled);
+		at->policy = i;
+		at->kit = k;
+		list_append(&p->kits, &at->link);
+		p->depth[i]++;
+		return 1;
+	}
+	return 0;
+}

@@ -1,0 +1,45 @@
+/*
+ * pool.h - kits made ahead of time, and the leases that go with them.
+ *
+ * A policy is pooled from its first use on; `policy 0` and "default" from the
+ * start.  A kit leaves the pool for good when a jail takes it.  Making one takes
+ * about a millisecond, so the pool is refilled one kit at a time when the loop
+ * has nothing else to do.
+ */
+#ifndef JAIL_POOL_H
+#define JAIL_POOL_H
+
+#include "base/err.h"
+#include "base/list.h"
+#include "jail/cgroup.h"
+#include "jail/kit.h"
+#include "jail/lease.h"
+#include "policy/policy.h"
+
+#include <stdbool.h>
+
+struct pool {
+	struct leases *leases; /* borrowed, as the next two: for the life of the pool */
+	const struct cgroup_tree *tree;
+	const struct closer *closer;    /* borrowed; NULL until set */
+	const struct policy_set *set;   /* until pool_reset */
+	unsigned depth[LIMIT_POLICIES]; /* kits waiting, by policy */
+	bool wanted[LIMIT_POLICIES];
+	struct list kits; /* of struct pooled */
+	uint64_t serial;  /* names cgroups */
+};
+
+void pool_init(struct pool *p, struct leases *leases, const struct cgroup_tree *tree);
+void pool_done(struct pool *p);
+/* Frees what waits; from now on kits are made for `set`. */
+void pool_reset(struct pool *p, const struct policy_set *set);
+
+/* A kit for policy `i`, from the pool or made now.  *ret is owned; after kit_free the caller gives
+ * its block back with pool_end_lease. */
+MUST_USE int pool_take(struct pool *p, uint32_t i, struct kit **ret, struct err *e);
+void pool_end_lease(struct pool *p, uint32_t base);
+/* Makes one kit that is wanted.  1: there may be more to do, 0: full, -errno: that policy is left
+ * alone until it is used again. */
+MUST_USE int pool_refill(struct pool *p, struct err *e);
+
+#endif

@@ -1,0 +1,350 @@
+/*
+ * What the supervisor asked for and the broker let through: each operation gets
+ * checked fields and turns them into descriptors and jails.  Paths are made
+ * here, from root's words and checked names, and opened without following what
+ * others could have put there.
+ */
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "jail/daemon.h"
+#include "jail/sessions.h"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* ---- the directories of one jail ---- */
+
+struct places {
+	int workspace, home, agent;
+	int sources[JAIL_BINDS];
+	struct launch_bind binds[JAIL_BINDS];
+};
+
+static void places_init(struct places *p)
+{
+	p->workspace = p->home = p->agent = -1;
+	for (int i = 0; i < JAIL_BINDS; i++)
+		p->sources[i] = -1;
+}
+
+static void places_done(struct places *p)
+{
+	fd_close(p->workspace);
+	fd_close(p->home);
+	fd_close(p->agent);
+	for (int i = 0; i < JAIL_BINDS; i++)
+		fd_close(p->sources[i]);
+}
+#define auto_places __attribute__((cleanup(places_done)))
+
+static int open_beneath(int dir, const char *path, uint64_t flags)
+{
+	const struct open_how how = {
+	        .flags = O_PATH | O_CLOEXEC | flags,
+	        .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
+	};
+	int fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
+	return fd < 0 ? -errno : fd;
+}
+
+/* Root's path, which may go over links: they are root's too.  What lies below it may not. */
+static int open_bind(const struct policy_bindable *from, const struct jail_bind *b, struct err *e)
+{
+	auto_close int root = open(from->source, O_PATH | O_CLOEXEC);
+	if (root < 0)
+		return err_errno(e, "bind %s", from->source);
+	auto_close int fd = b->below[0] ? open_beneath(root, b->below, 0) : take_fd(root);
+	if (fd < 0)
+		return err_set(e, fd, "bind %.100s below %.80s: %s", b->below, from->source,
+		        fd == -ELOOP ? "a link is in the way" : strerror(-fd));
+	struct stat st;
+	if (fstat(fd, &st) < 0)
+		return err_errno(e, "bind %s", b->below);
+	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
+		return err_set(e, -EACCES, "bind %.100s below %.80s: neither file nor directory",
+		        b->below, from->source);
+	return take_fd(fd);
+}
+
+static int open_binds(struct places *p, const struct broker_make *m, struct err *e)
+{
+	for (uint32_t i = 0; i < m->nbinds; i++) {
+		const struct jail_bind *b = &m->binds[i];
+		int fd = open_bind(&m->policy->bindable[b->index], b, e);
+		if (fd < 0)
+			return fd;
+		p->sources[i] = fd;
+		p->binds[i] = (struct launch_bind){
+		        .source = fd, .target = b->target, .writable = b->writable};
+	}
+	return 0;
+}
+
+static int open_agent(const char *agents, const char *name, struct err *e)
+{
+	auto_close int dir = open(agents, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0 && errno != ENOENT)
+		return err_errno(e, "agent '%s': %s", name, agents);
+	int r = dir < 0 ? 0 : root_owned(dir, agents, e);
+	if (r < 0)
+		return r;
+	auto_close int fd = dir < 0 ? -ENOENT : open_beneath(dir, name, O_DIRECTORY);
+	if (fd == -ENOENT)
+		return err_set(
+		        e, -ENOEXEC, "agent '%s' is not installed: no %s/%s", name, agents, name);
+	if (fd < 0)
+		return err_set(e, fd, "agent '%s': %s", name, strerror(-fd));
+	r = root_owned(fd, name, e);
+	return r < 0 ? r : take_fd(fd);
+}
+
+static int open_places(
+        struct daemon *d, struct places *p, const struct broker_make *m, struct err *e)
+{
+	int r = open_binds(p, m, e);
+	if (r < 0)
+		return r;
+	if (m->agent) {
+		p->agent = open_agent(d->options->agents, m->agent, e);
+		if (p->agent < 0)
+			return p->agent;
+	}
+	if (!m->session)
+		return 0;
+	/* Two jails with different owners' maps on one workspace: nobody asks for that. */
+	if (jails_with_session(&d->jails, m->session))
+		return err_set(e, -EBUSY, "session %s has a live jail", m->session);
+	return session_open(&d->state, m->session, &p->workspace, &p->home, e);
+}
+
+/* ---- making ---- */
+
+static void give_stdio(struct broker_call *c, struct launch_stdio *s)
+{
+	const int all[] = {s->in, s->out, s->err};
+	for (size_t i = 0; i < ARRAY_LEN(all); i++)
+		if (all[i] >= 0)
+			c->fds[c->nfds++] = all[i];
+	*s = (struct launch_stdio)LAUNCH_STDIO_NONE;
+}
+
+static int launch(struct daemon *d, const struct broker_make *m, const struct places *p,
+        int exec_fd, struct launched *ret, struct err *e)
+{
+	const struct template *root;
+	int r = policies_root(d->policies, m->policy_index, &root, e);
+	if (r < 0)
+		return r;
+	struct kit *kit;
+	r = pool_take(&d->pool, m->policy_index, &kit, e);
+	if (r < 0)
+		return r;
+	uint32_t base = kit->base;
+	const struct launch_program program = {.exec = 1, .memfd = exec_fd, .flags = m->flags};
+	const struct launch_spec spec = {.policy = m->policy,
+	        .limits = &m->limits,
+	        .root = root,
+	        .kit = kit,
+	        .workspace = p->workspace,
+	        .home = p->home,
+	        .agent = p->agent,
+	        .binds = p->binds,
+	        .nbinds = m->nbinds,
+	        .init_memfd = d->init,
+	        .program = exec_fd >= 0 ? &program : NULL};
+	r = launch_jail(&spec, ret, e);
+	if (r < 0)
+		pool_end_lease(&d->pool, base);
+	return r;
+}
+
+static int op_make(void *ctx, const struct broker_make *m, struct broker_call *c, struct err *e)
+{
+	struct daemon *d = ctx;
+	int64_t begun = clock_mono_us();
+	if (jails_full(&d->jails))
+		return err_set(e, -EAGAIN, "%d jails are there already", LIMIT_JAILS);
+	int r = host_require(&d->host, m->policy, e);
+	if (r < 0)
+		return r;
+	auto_places struct places places;
+	places_init(&places);
+	r = open_places(d, &places, m, e);
+	if (r < 0)
+		return r;
+	struct launched l;
+	r = launch(d, m, &places, c->exec_fd, &l, e);
+	if (r < 0)
+		return r;
+	struct launch_stdio stdio = l.stdio;
+	l.stdio = (struct launch_stdio)LAUNCH_STDIO_NONE;
+	struct jail *j;
+	r = jails_add(&d->jails, &l, &j, e);
+	if (r < 0) {
+		launch_stdio_close(&stdio);
+		return r;
+	}
+	j->flags = m->flags;
+	j->execs = c->exec_fd >= 0 ? 1 : 0;
+	(void)str_copy(j->policy, sizeof(j->policy), m->policy->name);
+	(void)str_copy(j->session, sizeof(j->session), m->session ? m->session : "");
+	peers_tell_jail(d, j);
+	give_stdio(c, &stdio);
+	c->reply.jail = j->id;
+	c->reply.exec = j->execs;
+	c->reply.layers = j->l.layers;
+	c->reply.fallback = j->l.fallback;
+	c->reply.base_uid = j->base;
+	c->reply.make_us = clock_mono_us() - begun;
+	return 0;
+}
+
+/* ---- the others ---- */
+
+static int find_live(struct daemon *d, uint64_t id, struct jail **ret, struct err *e)
+{
+	int r = jails_find(&d->jails, id, ret, e);
+	if (r < 0)
+		return r;
+	if ((*ret)->state != JAILS_LIVE)
+		return err_set(e, -ESRCH, "jail %llu has ended", (unsigned long long)id);
+	return 0;
+}
+
+static int op_hello(void *ctx, struct broker_call *c, struct err *e)
+{
+	(void)c;
+	(void)e;
+	daemon_became_ready(ctx);
+	return 0;
+}
+
+static int op_exec(void *ctx, const struct jail_exec *m, struct broker_call *c, struct err *e)
+{
+	struct jail *j;
+	int r = find_live(ctx, m->jail, &j, e);
+	if (r < 0)
+		return r;
+	const struct launch_program program = {
+	        .exec = j->execs + 1, .memfd = c->exec_fd, .flags = m->flags};
+	struct launch_stdio stdio = LAUNCH_STDIO_NONE;
+	r = launch_exec(&j->l, &program, &stdio, e);
+	if (r < 0)
+		return r;
+	j->execs++;
+	give_stdio(c, &stdio);
+	c->reply.jail = j->id;
+	c->reply.exec = j->execs;
+	c->reply.base_uid = j->base;
+	return 0;
+}
+
+static int op_signal(void *ctx, const struct jail_signal *m, struct err *e)
+{
+	struct jail *j;
+	int r = find_live(ctx, m->jail, &j, e);
+	if (r < 0)
+		return r;
+	if (m->exec < 1 || m->exec > j->execs)
+		return err_set(e, -ENOENT, "jail %llu has no program %llu",
+		        (unsigned long long)m->jail, (unsigned long long)m->exec);
+	/* The holder of the master has set the new size; programs are told by this signal. */
+	int sig = m->sig == JAIL_SIGNAL_RESIZE ? SIGWINCH : m->sig;
+	return launch_signal(&j->l, m->exec, sig, e);
+}
+
+static int op_kill(void *ctx, uint64_t jail, struct err *e)
+{
+	struct jail *j;
+	struct daemon *d = ctx;
+	int r = jails_find(&d->jails, jail, &j, e);
+	if (r == 0)
+		jails_kill(j);
+	return r;
+}
+
+static int op_worker(void *ctx, uint64_t jail, struct broker_call *c, struct err *e)
+{
+	struct jail *j;
+	struct daemon *d = ctx;
+	int r = jails_find(&d->jails, jail, &j, e);
+	if (r < 0)
+		return r;
+	int fd = jails_worker(j, d->worker, e);
+	if (fd < 0)
+		return fd;
+	c->fds[c->nfds++] = fd;
+	c->reply.jail = jail;
+	return 0;
+}
+
+static int op_release(void *ctx, uint64_t jail, struct err *e)
+{
+	struct jail *j;
+	struct daemon *d = ctx;
+	int r = jails_find(&d->jails, jail, &j, e);
+	return r < 0 ? r : jails_release(j, e);
+}
+
+static int op_session_delete(void *ctx, const char *session, struct err *e)
+{
+	struct daemon *d = ctx;
+	if (jails_with_session(&d->jails, session))
+		return err_set(e, -EBUSY, "session %s has a live jail", session);
+	int r = session_trash(&d->state, session, e);
+	if (r == 0)
+		daemon_empty_trash(d);
+	return r;
+}
+
+static int op_doctor(void *ctx, struct broker_call *c, struct err *e)
+{
+	(void)e;
+	const struct daemon *d = ctx;
+	c->reply.layers = d->host.layers;
+	c->reply.fallback = d->host.fallback;
+	for (int i = 0; i < LAYER_COUNT; i++) {
+		(void)str_copy(c->reply.detail[i], sizeof(c->reply.detail[i]), d->host.detail[i]);
+		(void)str_copy(c->reply.remedy[i], sizeof(c->reply.remedy[i]), d->host.remedy[i]);
+	}
+	return 0;
+}
+
+static int op_stats(void *ctx, uint64_t jail, struct broker_call *c, struct err *e)
+{
+	struct jail *j;
+	struct daemon *d = ctx;
+	int r = jails_find(&d->jails, jail, &j, e);
+	if (r < 0)
+		return r;
+	cgroup_usage(&j->l.kit->cgroup, &c->reply.resources, NULL);
+	c->reply.resources.egress_bytes = j->egress_bytes;
+	c->reply.jail = jail;
+	return 0;
+}
+
+static int op_reload(void *ctx, struct err *e)
+{
+	return daemon_reload(ctx, e);
+}
+
+const struct broker_ops requests_ops = {
+        .hello = op_hello,
+        .make = op_make,
+        .exec = op_exec,
+        .signal = op_signal,
+        .kill = op_kill,
+        .worker = op_worker,
+        .release = op_release,
+        .session_delete = op_session_delete,
+        .doctor = op_doctor,
+        .stats = op_stats,
+        .reload = op_reload,
+};

@@ -1,0 +1,198 @@
+#include "jail/secrets.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "jail/layout.h"
+#include "proto/egress.h"
+
+#include <assert.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Those of the configuration and one for each injection of each policy. */
+enum { SECRETS_MAX = POLICY_SECRETS + LIMIT_POLICIES * POLICY_INJECTS };
+
+struct table {
+	struct egress_secret *v; /* owned, SECRETS_MAX long, wiped before it is freed */
+	size_t n;
+};
+
+static void table_done(struct table *t)
+{
+	if (t->v)
+		explicit_bzero(t->v, t->n * sizeof(*t->v)); /* beyond n nothing was left */
+	free(t->v);
+}
+#define auto_table __attribute__((cleanup(table_done)))
+
+static int store(struct egress_secret *to, const char *p, size_t n, struct err *e)
+{
+	while (n > 0 && (p[n - 1] == '\n' || p[n - 1] == '\r'))
+		n--;
+	if (n == 0)
+		return err_set(e, -ENODATA, "empty");
+	if (n > sizeof(to->value))
+		return err_set(e, -E2BIG, "longer than %zu bytes", sizeof(to->value));
+	/* It becomes part of a header line: a line break would forge another. */
+	for (size_t i = 0; i < n; i++)
+		if ((unsigned char)p[i] < 0x20 || p[i] == 0x7f)
+			return err_set(e, -EINVAL, "has a control character");
+	memcpy(to->value, p, n);
+	to->len = (uint32_t)n;
+	return 0;
+}
+
+static int from_file(struct egress_secret *to, const char *path, struct err *e)
+{
+	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (fd < 0)
+		return err_errno(e, "%s", path);
+	struct stat st;
+	if (fstat(fd, &st) < 0)
+		return err_errno(e, "%s", path);
+	if (!S_ISREG(st.st_mode))
+		return err_set(e, -EINVAL, "%s is not a regular file", path);
+	int r = root_owned(fd, path, e);
+	if (r < 0)
+		return r;
+	char bytes[sizeof(to->value) + 2]; /* room to see that it is too long */
+	ssize_t n = fd_read_full(fd, bytes, sizeof(bytes));
+	r = n < 0 ? err_set(e, (int)n, "%s: %s", path, strerror((int)-n))
+	          : store(to, bytes, (size_t)n, e);
+	explicit_bzero(bytes, sizeof(bytes));
+	return r;
+}
+
+static int from_previous(struct egress_secret *to, int fd, struct err *e)
+{
+	struct egress_secret old;
+	int r = err_set(e, -ENOENT, "the environment is only read at start");
+	for (off_t at = 0; fd_pread_full(fd, &old, sizeof(old), at) == (ssize_t)sizeof(old);
+	        at += (off_t)sizeof(old)) {
+		if (strcmp(old.name, to->name) != 0)
+			continue;
+		memcpy(to->value, old.value, sizeof(to->value));
+		to->len = old.len;
+		r = 0;
+		break;
+	}
+	explicit_bzero(&old, sizeof(old));
+	return r;
+}
+
+static int from_env(
+        struct egress_secret *to, const struct secrets_places *p, const char *name, struct err *e)
+{
+	if (p->previous >= 0)
+		return from_previous(to, p->previous, e);
+	const char *value = getenv(name);
+	return value ? store(to, value, strlen(value), e)
+	             : err_set(e, -ENOENT, "variable %s is not set", name);
+}
+
+/* A file name and nothing else: no slash, not "." or "..". */
+static bool plain(const char *name)
+{
+	return name[0] && name[0] != '.' && !strchr(name, '/');
+}
+
+static int from_dir(struct egress_secret *to, const char *dir, const char *name, struct err *e)
+{
+	if (!plain(name))
+		return err_set(e, -EINVAL, "'%s' is not a plain name", name);
+	auto_free char *path = xasprintf("%s/%s", dir, name);
+	return from_file(to, path, e);
+}
+
+static int read_listed(struct egress_secret *to, const struct secret_def *def,
+        const struct secrets_places *p, struct err *e)
+{
+	switch ((enum secret_source)def->source) {
+	case SECRET_FILE:
+		return from_file(to, def->where, e);
+	case SECRET_ENV:
+		return from_env(to, p, def->where, e);
+	case SECRET_CREDENTIAL:
+		return p->credentials ? from_dir(to, p->credentials, def->where, e)
+		                      : err_set(e, -ENOENT, "no $CREDENTIALS_DIRECTORY");
+	}
+	return err_set(e, -EINVAL, "unknown source %u", def->source);
+}
+
+static int read_unlisted(struct egress_secret *to, const struct secrets_places *p, struct err *e)
+{
+	if (from_env(to, p, to->name, NULL) == 0)
+		return 0;
+	return from_dir(to, p->dir, to->name, e);
+}
+
+/* NULL when it was looked for already.  SECRETS_MAX bounds what policy_set_check lets through. */
+static struct egress_secret *entry(struct table *t, const char *name)
+{
+	for (size_t i = 0; i < t->n; i++)
+		if (strcmp(t->v[i].name, name) == 0)
+			return NULL;
+	assert(t->n < SECRETS_MAX);
+	struct egress_secret *to = &t->v[t->n++];
+	(void)str_copy(to->name, sizeof(to->name), name); /* both are NAME_MAX_LEN */
+	return to;
+}
+
+static void settle(struct egress_secret *to, int r, const struct err *why, struct buf *missing)
+{
+	if (r < 0)
+		(void)buf_printf(missing, "%s: %s\n", to->name, why->text);
+}
+
+/* Those without a value have length 0. */
+static void drop_missing(struct table *t)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < t->n; i++) {
+		if (t->v[i].len == 0)
+			continue;
+		if (kept != i)
+			t->v[kept] = t->v[i];
+		kept++;
+	}
+	explicit_bzero(t->v + kept, (t->n - kept) * sizeof(*t->v));
+	t->n = kept;
+}
+
+int secrets_load(const struct policy_set *set, const struct secrets_places *places,
+        struct buf *missing, struct err *e)
+{
+	auto_table struct table t = {.v = xcalloc(SECRETS_MAX, sizeof(*t.v))};
+	const struct daemon_config *c = &set->config;
+	struct err why = {0};
+	for (uint32_t i = 0; i < c->nsecrets; i++) {
+		struct egress_secret *to = entry(&t, c->secrets[i].name);
+		if (to)
+			settle(to, read_listed(to, &c->secrets[i], places, &why), &why, missing);
+	}
+	for (uint32_t i = 0; i < set->count; i++) {
+		const struct policy *p = &set->policies[i];
+		for (uint32_t k = 0; k < p->ninject; k++) {
+			const char *name = p->inject[k].secret;
+			bool listed = false;
+			for (uint32_t j = 0; j < c->nsecrets; j++)
+				listed |= strcmp(c->secrets[j].name, name) == 0;
+			struct egress_secret *to = name[0] && !listed ? entry(&t, name) : NULL;
+			if (to)
+				settle(to, read_unlisted(to, places, &why), &why, missing);
+		}
+	}
+	drop_missing(&t);
+	int fd = fd_sealed_memfd("secrets", t.v, t.n * sizeof(*t.v));
+	return fd < 0 ? err_set(e, fd, "secrets: %s", strerror(-fd)) : fd;
+}
+
+void environment_wipe(void)
+{
+	for (char **v = environ; v && *v; v++)
+		explicit_bzero(*v, strlen(*v));
+	(void)clearenv();
+}

@@ -1,0 +1,209 @@
+#include "jail/service.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "proto/msg.h"
+
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+/* The first delay after the restart that is made at once. */
+enum { BACKOFF_FIRST_MS = 100, ASK_AGAIN_MS = 10 };
+/* Some thousand replies of 5 KB.  The default (212992) holds forty. */
+enum { SOCKET_BYTES = 4 << 20 };
+
+static void try_restart(struct alarm *a);
+
+void service_init(struct service *s)
+{
+	s->child = (struct child)CHILD_NONE;
+	s->sock = -1;
+	alarm_init(&s->restart, try_restart);
+}
+
+bool service_running(const struct service *s)
+{
+	return s->child.pidfd >= 0;
+}
+
+/* ---- messages ---- */
+
+static void watch_output(struct service *s)
+{
+	uint32_t events = EPOLLIN | (outbox_waits(&s->outbox) ? EPOLLOUT : 0);
+	poller_change(s->poller, &s->control, events);
+}
+
+void service_send(struct service *s, void *msg, size_t n, const int *fds, int nfds)
+{
+	if (!service_running(s) || s->sock < 0) {
+		for (int i = 0; i < nfds; i++)
+			fd_close(fds[i]);
+		return;
+	}
+	int r = outbox_send(&s->outbox, msg, n, fds, nfds);
+	if (r == -ENOBUFS)
+		service_fail(s, "it does not read what is sent to it");
+	else if (r < 0)
+		log_debug("%s: %s", s->name, strerror(-r)); /* its end is seen by the pidfd */
+	watch_output(s);
+}
+
+static void on_control(struct watch *w, uint32_t events)
+{
+	struct service *s = container_of(w, struct service, control);
+	if ((events & EPOLLOUT) && outbox_flush(&s->outbox) == 0)
+		watch_output(s);
+	if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
+		return;
+	_Alignas(16) char bytes[MSG_MAX];
+	int fds[MSG_FDS];
+	int n = msg_recv(s->sock, bytes, fds);
+	if (n == -EAGAIN)
+		return;
+	if (n > 0) {
+		s->ops->message(s, bytes, (size_t)n, fds);
+		return;
+	}
+	poller_remove(s->poller, &s->control);
+	if (n == -EBADMSG)
+		service_fail(s, "it sent something that is no message");
+	else if (!s->stopping)
+		child_kill(&s->child); /* EOF: on its way out, or as good as */
+}
+
+/* ---- life ---- */
+
+static void close_socket(struct service *s)
+{
+	poller_remove(s->poller, &s->control);
+	outbox_done(&s->outbox);
+	fd_close(take_fd(s->sock));
+}
+
+static void schedule(struct service *s)
+{
+	int64_t lived = clock_mono_ms() - s->started_ms;
+	if (lived >= SERVICE_STEADY_MS)
+		s->backoff_ms = 0;
+	alarm_set(s->poller, &s->restart, s->backoff_ms);
+	s->backoff_ms = s->backoff_ms ? s->backoff_ms * 2 : BACKOFF_FIRST_MS;
+	if (s->backoff_ms > SERVICE_BACKOFF_MAX_MS)
+		s->backoff_ms = SERVICE_BACKOFF_MAX_MS;
+}
+
+static void on_pidfd(struct watch *w, uint32_t events)
+{
+	(void)events;
+	struct service *s = container_of(w, struct service, pidfd);
+	int fd = w->fd;
+	struct child copy = s->child;
+	poller_remove(s->poller, &s->pidfd);
+	int status = child_reap(&s->child, 0);
+	if (status < 0) { /* held by a tracer: look again when it lets go */
+		s->child = copy;
+		struct err e;
+		if (poller_add(s->poller, &s->pidfd, fd, EPOLLIN, on_pidfd, &e) < 0)
+			log_err("%s: %s", s->name, e.text);
+		return;
+	}
+	s->last_status = status;
+	char how[32];
+	child_status_text(status, how);
+	if (s->stopping)
+		log_info("%s ended with %s", s->name, how);
+	else
+		log_err("%s (pid %d) ended with %s; starting it again", s->name, copy.pid, how);
+	close_socket(s);
+	s->ops->ended(s);
+	if (!s->stopping)
+		schedule(s);
+}
+
+static int run(struct service *s, int theirs, struct err *e)
+{
+	int fds[1 + SERVICE_FDS] = {theirs};
+	const struct child_spec spec = {.path = s->program,
+	        .argv = s->argv,
+	        .env = s->env,
+	        .fds = fds,
+	        .nfds = 1 + s->ops->fds(s, fds + 1),
+	        .stderr_fd = -1};
+	return child_start(&spec, &s->child, e);
+}
+
+int service_start(struct service *s, struct err *e)
+{
+	int ends[2];
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0)
+		return err_errno(e, "socketpair");
+	auto_close int ours = ends[0];
+	auto_close int theirs = ends[1];
+	/* FORCE: beyond net.core.wmem_max; needs CAP_NET_ADMIN.  Without it the outbox does. */
+	const int bytes = SOCKET_BYTES;
+	(void)setsockopt(ours, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes));
+	(void)setsockopt(theirs, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes));
+	s->started_ms = clock_mono_ms();
+	int r = run(s, theirs, e);
+	if (r < 0)
+		return r;
+	s->sock = take_fd(ours);
+	outbox_init(&s->outbox, s->sock);
+	r = poller_add(s->poller, &s->control, s->sock, EPOLLIN, on_control, e);
+	if (r == 0)
+		r = poller_add(s->poller, &s->pidfd, s->child.pidfd, EPOLLIN, on_pidfd, e);
+	if (r < 0) {
+		service_done(s);
+		return r;
+	}
+	log_info("%s started (pid %d)", s->name, s->child.pid);
+	s->ops->started(s);
+	return 0;
+}
+
+static void try_restart(struct alarm *a)
+{
+	struct service *s = container_of(a, struct service, restart);
+	if (s->stopping)
+		return;
+	if (s->ops->may_start && !s->ops->may_start(s)) {
+		alarm_set(s->poller, &s->restart, ASK_AGAIN_MS);
+		return;
+	}
+	struct err e;
+	if (service_start(s, &e) < 0) {
+		log_err("%s: %s; trying again", s->name, e.text);
+		schedule(s);
+	}
+}
+
+void service_fail(struct service *s, const char *why)
+{
+	log_err("%s (pid %d) is ended: %s", s->name, s->child.pid, why);
+	poller_remove(s->poller, &s->control); /* nothing more of it is heard */
+	child_kill(&s->child);
+}
+
+void service_stop(struct service *s)
+{
+	s->stopping = true;
+	alarm_clear(&s->restart);
+}
+
+void service_kill(struct service *s)
+{
+	child_kill(&s->child);
+}
+
+void service_done(struct service *s)
+{
+	alarm_clear(&s->restart);
+	poller_remove(s->poller, &s->pidfd);
+	if (service_running(s)) {
+		child_kill(&s->child);
+		child_reap(&s->child, -1);
+	}
+	close_socket(s);
+}

@@ -1,0 +1,71 @@
+/*
+ * service.h - a child that is meant to live: started, spoken with, started
+ * again when it ends.
+ *
+ * Each start gets a fresh socket pair; the child's end is its descriptor 3.
+ * The first restart is at once, later ones back off up to SERVICE_BACKOFF_MAX_MS
+ * until one has lived for SERVICE_STEADY_MS.  A child that closes its socket, sends
+ * something that is no message, or reads too slowly is killed: it is not alive
+ * in any way that counts.
+ */
+#ifndef JAIL_SERVICE_H
+#define JAIL_SERVICE_H
+
+#include "base/err.h"
+#include "jail/child.h"
+#include "jail/outbox.h"
+#include "jail/poller.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { SERVICE_BACKOFF_MAX_MS = 5000, SERVICE_STEADY_MS = 10000 };
+enum { SERVICE_FDS = 8 };
+
+struct service;
+
+struct service_ops {
+	/* Descriptors from 4 on, borrowed, into fds[SERVICE_FDS]; how many. */
+	int (*fds)(struct service *s, int *fds);
+	/* False: not yet, ask again soon (NULL: always). */
+	bool (*may_start)(struct service *s);
+	void (*started)(struct service *s);
+	/* One datagram of n bytes; fds are taken.  May kill the service, not free it. */
+	void (*message)(struct service *s, void *msg, size_t n, int *fds);
+	void (*ended)(struct service *s);
+};
+
+struct service {
+	/* Set by the owner before service_start. */
+	const char *name;              /* static: for the log */
+	const char *program;           /* borrowed: for its life */
+	const char *const *argv;       /* borrowed */
+	const char *const *env;        /* borrowed, besides PATH; NULL: none */
+	const struct service_ops *ops; /* static */
+	struct poller *poller;         /* borrowed */
+
+	struct child child;
+	int sock; /* owned, -1 */
+	struct watch control, pidfd;
+	struct outbox outbox;
+	struct alarm restart;
+	int64_t started_ms;
+	int64_t backoff_ms; /* of the next restart */
+	bool stopping;      /* not started again */
+	int last_status;    /* wait status of the last child */
+};
+
+void service_init(struct service *s);
+/* The first start: an error is the caller's; later ones are logged and tried again. */
+MUST_USE int service_start(struct service *s, struct err *e);
+bool service_running(const struct service *s);
+/* Queues a message; fds are taken.  A service that is not running gets nothing. */
+void service_send(struct service *s, void *msg, size_t n, const int *fds, int nfds);
+/* Ends this child for `why` (logged); another is started. */
+void service_fail(struct service *s, const char *why);
+void service_stop(struct service *s); /* no more restarts; SIGKILL is the caller's decision */
+void service_kill(struct service *s);
+void service_done(struct service *s); /* kills, reaps, closes */
+
+#endif

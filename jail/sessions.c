@@ -1,0 +1,261 @@
+#include "jail/sessions.h"
+#include "base/fd.h"
+#include "base/id.h"
+#include "base/ids.h"
+#include "base/mem.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/openat2.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { STORE_ID = ID_STORE_BASE + ID_INNER_AGENT };
+
+/* ---- opening ---- */
+
+static int open_below(int dir, const char *name)
+{
+	const struct open_how how = {
+	        .flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW,
+	        .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
+	};
+	int fd = (int)syscall(SYS_openat2, dir, name, &how, sizeof(how));
+	return fd < 0 ? -errno : fd;
+}
+
+/* The parent is root's and 0700, so nobody can put another thing under this name meanwhile. */
+static int open_store_dir(int parent, const char *name, struct err *e)
+{
+	if (mkdirat(parent, name, 0700) < 0 && errno != EEXIST)
+		return err_errno(e, "mkdir %s", name);
+	auto_close int fd = open_below(parent, name);
+	if (fd < 0)
+		return err_set(e, fd, "%s: %s", name, strerror(-fd));
+	struct stat st;
+	if (fstat(fd, &st) < 0)
+		return err_errno(e, "%s", name);
+	/* root's: just made, or made by a daemon that died before the next line. */
+	if (st.st_uid == 0 && (fchown(fd, STORE_ID, STORE_ID) < 0))
+		return err_errno(e, "chown %s", name);
+	if (st.st_uid != 0 && st.st_uid != STORE_ID)
+		return err_set(e, -EPERM, "%s belongs to uid %u, not to %d", name, st.st_uid,
+		        (int)STORE_ID);
+	return take_fd(fd);
+}
+
+int session_open(
+        const struct state *s, const char *id, int *ret_workspace, int *ret_home, struct err *e)
+{
+	if (mkdirat(s->sessions, id, 0700) < 0 && errno != EEXIST)
+		return err_errno(e, "session %s", id);
+	auto_close int dir = open_below(s->sessions, id);
+	if (dir < 0)
+		return err_set(e, dir, "session %s: %s", id, strerror(-dir));
+	int r = root_owned(dir, id, e);
+	if (r < 0)
+		return r;
+	auto_close int workspace = open_store_dir(dir, "workspace", e);
+	if (workspace < 0)
+		return err_wrap(e, "session %s", id);
+	auto_close int home = open_store_dir(dir, "home", e);
+	if (home < 0)
+		return err_wrap(e, "session %s", id);
+	*ret_workspace = take_fd(workspace);
+	*ret_home = take_fd(home);
+	return 0;
+}
+
+/* ---- removing ---- */
+
+int session_trash(const struct state *s, const char *id, struct err *e)
+{
+	/* A session of the same name may be made and deleted again before the trash is empty. */
+	uint64_t salt = 0;
+	(void)!getrandom(&salt, sizeof(salt), 0);
+	char to[ID_MAX + 24];
+	snprintf(to, sizeof(to), "%s.%016llx", id, (unsigned long long)salt);
+	if (renameat2(s->sessions, id, s->trash, to, RENAME_NOREPLACE) < 0)
+		return errno == ENOENT ? err_set(e, -ENOENT, "session %s has no files", id)
+		                       : err_errno(e, "session %s", id);
+	return 0;
+}
+
+static bool is_dot(const char *name)
+{
+	return name[0] == '.' && (name[1] == '\0' || (name[1] == '.' && name[2] == '\0'));
+}
+
+bool trash_waits(const struct state *s)
+{
+	int fd = openat(s->trash, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	if (!d) {
+		fd_close(fd);
+		return false;
+	}
+	bool waits = false;
+	for (struct dirent *at = readdir(d); at && !waits; at = readdir(d))
+		waits = !is_dot(at->d_name);
+	closedir(d);
+	return waits;
+}
+
+/* Deeper directories are moved up to the top and emptied from there: an agent can nest a hundred
+ * thousand levels, and neither our stack nor our descriptors may depend on that. */
+enum { TREE_DEPTH = 16 };
+
+struct sweep {
+	int top;        /* borrowed: where too deep directories go */
+	uint64_t moved; /* names given so far */
+	int error;      /* first -errno */
+};
+
+static void note(struct sweep *w)
+{
+	if (!w->error)
+		w->error = -errno;
+}
+
+static void empty_dir(struct sweep *w, int dir, int depth);
+
+static void move_up(struct sweep *w, int dir, const char *name)
+{
+	for (;;) {
+		char to[40];
+		snprintf(to, sizeof(to), "deep.%016llx", (unsigned long long)w->moved++);
+		if (renameat2(dir, name, w->top, to, RENAME_NOREPLACE) == 0)
+			return;
+		if (errno != EEXIST) {
+			note(w);
+			return;
+		}
+	}
+}
+
+static void remove_entry(struct sweep *w, int dir, const char *name, int depth)
+{
+	if (unlinkat(dir, name, 0) == 0)
+		return;
+	if (errno != EISDIR && errno != EPERM) {
+		note(w);
+		return;
+	}
+	if (depth == TREE_DEPTH) {
+		move_up(w, dir, name);
+		return;
+	}
+	auto_close int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0) {
+		note(w);
+		return;
+	}
+	empty_dir(w, fd, depth + 1);
+	if (unlinkat(dir, name, AT_REMOVEDIR) < 0)
+		note(w);
+}
+
+static void empty_dir(struct sweep *w, int dir, int depth)
+{
+	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	if (!d) {
+		note(w);
+		fd_close(fd);
+		return;
+	}
+	for (struct dirent *at = readdir(d); at; at = readdir(d))
+		if (!is_dot(at->d_name))
+			remove_entry(w, dirfd(d), at->d_name, depth);
+	closedir(d);
+}
+
+int tree_empty(int dir)
+{
+	struct sweep w = {.top = dir};
+	/* Again while directories were moved to the top during the pass. */
+	for (uint64_t before = ~(uint64_t)0; before != w.moved;) {
+		before = w.moved;
+		w.error = 0;
+		empty_dir(&w, dir, 0);
+	}
+	return w.error;
+}
+
+/* ---- the child: between fork and exit, one thread, nothing of agentboxd is touched ---- */
+
+static int keep_two_capabilities(void)
+{
+	const uint32_t keep = 1u << CAP_DAC_OVERRIDE | 1u << CAP_FOWNER;
+	struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct d[2] = {{.effective = keep, .permitted = keep}, {0}};
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return -errno;
+	return syscall(SYS_capset, &h, d) < 0 ? -errno : 0;
+}
+
+/* Afterwards the trash is the root of the only mount there is. */
+static int shut_in(const struct state *s)
+{
+	auto_free char *at = xasprintf("%s/trash", s->path);
+	/* Before unshare: afterwards s->trash is a mount of another namespace, and not cloned. */
+	auto_close int tree = (int)syscall(
+	        SYS_open_tree, s->trash, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
+	if (tree < 0 || unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC) < 0 ||
+	        mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		return -errno;
+	if (syscall(SYS_move_mount, tree, "", AT_FDCWD, at, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+		return -errno;
+	if (fchdir(tree) < 0 || syscall(SYS_pivot_root, ".", ".") < 0 ||
+	        umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
+		return -errno;
+	return 0;
+}
+
+static int empty_confined(const struct state *s, pid_t parent)
+{
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+		return -errno;
+	if (getppid() != parent)
+		return -ESRCH;
+	int r = shut_in(s);
+	if (r < 0)
+		return r;
+	if (close_range(3, ~0u, 0) < 0)
+		return -errno;
+	auto_close int top = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (top < 0)
+		return -errno;
+	r = keep_two_capabilities();
+	return r < 0 ? r : tree_empty(top);
+}
+
+int trash_empty(const struct state *s, struct child *ret, struct err *e)
+{
+	pid_t parent = getpid(), pid = fork();
+	if (pid < 0)
+		return err_errno(e, "fork");
+	if (pid == 0)
+		_exit(-empty_confined(s, parent) & 0xff);
+	int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (pidfd < 0) {
+		int r = err_errno(e, "pidfd_open");
+		(void)kill(pid, SIGKILL);
+		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+			;
+		return r;
+	}
+	*ret = (struct child){.pid = pid, .pidfd = pidfd};
+	return 0;
+}

@@ -1,0 +1,38 @@
+/*
+ * sessions.h - the directories of sessions, and their end.
+ *
+ * Every path is built here, below the state directory, from a checked id; it is
+ * opened with openat2 and follows no link.  Workspaces and homes belong to an
+ * id under which nothing ever runs (ID_STORE_BASE + 1000); a jail sees them
+ * through an idmapped mount.
+ *
+ * Deleting is a rename into the trash (at once) and then a child that sees
+ * nothing but the trash, has two capabilities and no network, and empties it
+ * however an agent has shaped the tree.
+ */
+#ifndef JAIL_SESSIONS_H
+#define JAIL_SESSIONS_H
+
+#include "base/err.h"
+#include "jail/child.h"
+#include "jail/layout.h"
+
+#include <stdbool.h>
+
+/* `id` was checked with id_valid.  Makes what is missing.  Both fds are owned. */
+MUST_USE int session_open(
+        const struct state *s, const char *id, int *ret_workspace, int *ret_home, struct err *e);
+
+/* No live jail uses it: the caller looked.  -ENOENT where there is none. */
+MUST_USE int session_trash(const struct state *s, const char *id, struct err *e);
+
+/* Something is in the trash. */
+bool trash_waits(const struct state *s);
+/* Starts the child that empties it; it ends with 0 when the trash is empty. */
+MUST_USE int trash_empty(const struct state *s, struct child *ret, struct err *e);
+
+/* The child's work on an open directory: removes everything below it, in bounded depth and with
+ * a bounded number of descriptors.  0, or the first error (it goes on past it).  For tests too. */
+MUST_USE int tree_empty(int dir);
+
+#endif

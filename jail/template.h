@@ -1,0 +1,40 @@
+/*
+ * template.h - the root of all jails of one policy, built once, held as a mount
+ * namespace that no process lives in.
+ *
+ * A jail copies it and attaches what is its own (proc, devpts, shm, tmp, run, home,
+ * workspace, mnt, agent): see enter.h.  The root is a small read-only tmpfs of ours; /usr
+ * of the host (or of an image directory) is a read-only clone; /etc is written by
+ * us and never the host's; /dev holds six nodes.
+ *
+ * What a jail can learn from /proc/self/mountinfo: the device and the path in its
+ * file system of every bind, that is "/usr", the policy's mount sources, and for a
+ * session the path of its workspace (the kernel prints the dentry's path, and an
+ * idmapped bind has no other name).  Nothing but the path is reachable.
+ */
+#ifndef JAIL_TEMPLATE_H
+#define JAIL_TEMPLATE_H
+
+#include "base/err.h"
+#include "policy/policy.h"
+
+/* Bits of the /proc entries that exist on this host and are masked in a jail. */
+struct template
+{
+	int mntns;      /* owned */
+	uint32_t masks; /* bit i: template_mask(i) exists */
+};
+
+#define TEMPLATE_NONE                                                                              \
+	{                                                                                          \
+		.mntns = -1, .masks = 0                                                            \
+	}
+
+/* Needs CAP_SYS_ADMIN in the initial user namespace and a single thread (it forks). */
+MUST_USE int template_make(const struct policy *p, struct template *ret, struct err *e);
+void template_done(struct template *t); /* harmless twice */
+
+/* Path of mask i ("/proc/kcore"), NULL past the end; *ret_dir tells file from directory. */
+const char *template_mask(unsigned i, int *ret_dir);
+
+#endif

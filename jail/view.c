@@ -1,0 +1,225 @@
+#include "jail/view.h"
+#include "base/fd.h"
+#include "base/ids.h"
+#include "base/mem.h"
+#include "jail/mounts.h"
+#include "jail/userns.h"
+
+#include <assert.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <linux/openat2.h>
+
+#define MNT       "/mnt/"
+#define WORKSPACE "/workspace/"
+
+static void add(struct view *v, int mount, const char *target, bool strict)
+{
+	assert(v->n < ENTER_MOUNTS);
+	v->mounts[v->n++] = (struct enter_mount){.fd = mount, .target = target, .strict = strict};
+}
+
+static int own(struct view *v, int fd)
+{
+	assert(v->nowned < ENTER_MOUNTS);
+	v->owned[v->nowned++] = fd;
+	return fd;
+}
+
+void view_done(struct view *v)
+{
+	for (size_t i = 0; i < v->nowned; i++)
+		fd_close(v->owned[i]);
+	v->nowned = v->n = 0;
+}
+
+/* ---- the session's directories and the agent ---- */
+
+static int add_session(struct view *v, const struct kit *k, int dir, enum kit_mount instead,
+        const char *target, struct err *e)
+{
+	int mount = k->mounts[instead];
+	if (dir >= 0) {
+		mount = mounts_clone(dir, "", MOUNTS_NSD, k->idmap, e);
+		if (mount < 0)
+			return err_wrap(e, "%s", target);
+		own(v, mount);
+	}
+	add(v, mount, target, false);
+	return 0;
+}
+
+static int add_agent(struct view *v, int dir, struct err *e)
+{
+	if (dir < 0)
+		return 0;
+	int mount = mounts_clone(dir, "", MOUNTS_RO, -1, e);
+	if (mount < 0)
+		return err_wrap(e, "/opt/agent");
+	add(v, own(v, mount), "/opt/agent", false);
+	return 0;
+}
+
+/* ---- places for binds ---- */
+
+static int open_below(int dir, const char *name, uint64_t flags)
+{
+	struct open_how how = {.flags = O_PATH | O_CLOEXEC | O_NOFOLLOW | flags,
+	        .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
+	return (int)syscall(SYS_openat2, dir, name, &how, sizeof(how));
+}
+
+/* One directory; a new one belongs to `owner`.  Its O_PATH fd or -errno. */
+static int make_dir(int at, const char *name, uint32_t owner, struct err *e)
+{
+	bool made = mkdirat(at, name, 0755) == 0;
+	if (!made && errno != EEXIST)
+		return err_errno(e, "place for a bind: %s", name);
+	auto_close int fd = open_below(at, name, O_DIRECTORY);
+	if (fd < 0)
+		return err_errno(e, "place for a bind: %s", name);
+	if (made && fchownat(fd, "", owner, owner, AT_EMPTY_PATH) < 0)
+		return err_errno(e, "place for a bind: owner of %s", name);
+	return take_fd(fd);
+}
+
+static int make_file(int at, const char *name, uint32_t owner, struct err *e)
+{
+	int fd = openat(at, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+	bool made = fd >= 0;
+	fd_close(fd);
+	auto_close int place = open_below(at, name, 0);
+	struct stat st;
+	if (place < 0 || fstat(place, &st) < 0)
+		return err_errno(e, "place for a bind: %s", name);
+	if (!S_ISREG(st.st_mode))
+		return err_set(e, -EEXIST, "place for a bind: %s is no regular file", name);
+	if (made && fchownat(place, "", owner, owner, AT_EMPTY_PATH) < 0)
+		return err_errno(e, "place for a bind: owner of %s", name);
+	return 0;
+}
+
+/* mkdir -p below `top`, the last component as a file if the source is one. */
+static int make_place(int top, const char *path, bool file, uint32_t owner, struct err *e)
+{
+	auto_close int at = fcntl(top, F_DUPFD_CLOEXEC, 0);
+	if (at < 0)
+		return err_errno(e, "place for a bind");
+	for (const char *name = path; *name;) {
+		size_t n = strcspn(name, "/");
+		auto_free char *part = xstrndup(name, n);
+		bool last = name[n] == '\0';
+		if (!n || strcmp(part, ".") == 0 || strcmp(part, "..") == 0)
+			return err_set(
+			        e, -EINVAL, "place for a bind: '%s' is not normalised", path);
+		if (last && file)
+			return make_file(at, part, owner, e);
+		int next = make_dir(at, part, owner, e);
+		if (next < 0)
+			return next;
+		fd_close(at);
+		at = next;
+		name += n + !last;
+	}
+	return 0;
+}
+
+/* ---- binds ---- */
+
+/* A source that belongs to somebody shows as the agent's, and what the agent writes there is
+ * theirs; host root's stays unmapped, as nobody's. */
+static int clone_bind(
+        const struct kit *k, const struct launch_bind *b, const struct stat *st, struct err *e)
+{
+	uint64_t attrs = b->writable ? MOUNTS_NSD : MOUNTS_RO;
+	if (st->st_uid == 0)
+		return mounts_clone(b->source, "", attrs, -1, e);
+	uint32_t agent = k->base + ID_INNER_AGENT;
+	const struct userns_map uids = {st->st_uid, agent, 1};
+	const struct userns_map gids = {st->st_gid ? st->st_gid : st->st_uid, agent, 1};
+	auto_close int idmap = userns_make(&uids, &gids, true, e);
+	if (idmap < 0)
+		return idmap;
+	int mount = mounts_clone(b->source, "", attrs, idmap, e);
+	if (mount < 0 && !b->writable) /* to read, what others may read is enough */
+		mount = mounts_clone(b->source, "", attrs, -1, e);
+	return mount;
+}
+
+static int place_of(const struct launch_spec *spec, int mnt, const struct launch_bind *b, bool file,
+        struct err *e)
+{
+	if (strncmp(b->target, MNT, strlen(MNT)) == 0)
+		return make_place(mnt, b->target + strlen(MNT), file, 0, e);
+	if (strncmp(b->target, WORKSPACE, strlen(WORKSPACE)) != 0)
+		return err_set(
+		        e, -EINVAL, "bind target '%s' is not below /mnt or /workspace", b->target);
+	bool stored = spec->workspace >= 0;
+	return make_place(stored ? spec->workspace : spec->kit->mounts[KIT_WORKSPACE],
+	        b->target + strlen(WORKSPACE), file,
+	        (stored ? ID_STORE_BASE : spec->kit->base) + ID_INNER_AGENT, e);
+}
+
+static int add_bind(struct view *v, const struct launch_spec *spec, int mnt,
+        const struct launch_bind *b, struct err *e)
+{
+	struct stat st;
+	if (fstat(b->source, &st) < 0)
+		return err_errno(e, "bind source");
+	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
+		return err_set(e, -EINVAL, "bind source is neither a directory nor a file");
+	int r = place_of(spec, mnt, b, S_ISREG(st.st_mode), e);
+	int mount = r < 0 ? r : clone_bind(spec->kit, b, &st, e);
+	if (mount < 0)
+		return mount;
+	add(v, own(v, mount), b->target, true);
+	return 0;
+}
+
+static int add_binds(struct view *v, const struct launch_spec *spec, struct err *e)
+{
+	if (spec->nbinds == 0)
+		return 0;
+	if (spec->nbinds > JAIL_BINDS)
+		return err_set(e, -E2BIG, "more than %d binds", JAIL_BINDS);
+	/* 256 inodes: eight targets of 256 bytes have at most that many components between them
+	 * that anyone writes down. */
+	static const char *const options[] = {
+	        "size", "64k", "nr_inodes", "256", "mode", "0755", NULL};
+	int mnt = mounts_new("tmpfs", MOUNTS_NSD, options, e);
+	if (mnt < 0)
+		return mnt;
+	add(v, own(v, mnt), "/mnt", false);
+	for (size_t i = 0; i < spec->nbinds; i++) {
+		int r = add_bind(v, spec, mnt, &spec->binds[i], e);
+		if (r < 0)
+			return err_wrap(e, "bind on %s", spec->binds[i].target);
+	}
+	return mounts_restrict(mnt, MOUNT_ATTR_RDONLY, e);
+}
+
+int view_make(const struct launch_spec *spec, struct view *ret, struct err *e)
+{
+	const struct kit *k = spec->kit;
+	struct view v = {.n = 0, .nowned = 0};
+	add(&v, k->mounts[KIT_DEVPTS], "/dev/pts", false);
+	add(&v, k->mounts[KIT_SHM], "/dev/shm", false);
+	add(&v, k->mounts[KIT_TMP], "/tmp", false);
+	add(&v, k->mounts[KIT_RUN], "/run", false);
+	int r = add_session(&v, k, spec->home, KIT_HOME, "/home/agent", e);
+	if (r == 0)
+		r = add_session(&v, k, spec->workspace, KIT_WORKSPACE, "/workspace", e);
+	if (r == 0)
+		r = add_agent(&v, spec->agent, e);
+	if (r == 0)
+		r = add_binds(&v, spec, e);
+	if (r < 0) {
+		view_done(&v);
+		return r;
+	}
+	*ret = v;
+	return 0;
+}

@@ -1,0 +1,185 @@
+#include "supervisor/api.h"
+
+#include "base/json.h"
+#include "base/limits.h"
+#include "base/mem.h"
+#include "proto/exec.h"
+#include "proto/stdio.h"
+#include "supervisor/body.h"
+#include "supervisor/daemon.h"
+#include "supervisor/http.h"
+#include "supervisor/jailspec.h"
+#include "supervisor/jails.h"
+#include "supervisor/policies.h"
+#include "supervisor/problem.h"
+#include "supervisor/sessions.h"
+#include "supervisor/stdio.h"
+
+#include <strings.h>
+
+enum { NOTICES_MAX = 16 << 10 };
+
+/* A request whose jail is being made. */
+struct launch {
+	struct daemon *d;
+	struct http_request *request; /* borrowed; NULL once the client left */
+	struct stdio *stdio;          /* owned until its client or the lack of one takes it */
+	uint32_t wanted;              /* layers the policy asks for, to name those missing */
+};
+
+static bool wants_upgrade(struct http_request *r)
+{
+	const char *upgrade = http_header(r, "Upgrade");
+	if (upgrade && strcasecmp(upgrade, STDIO_UPGRADE) == 0)
+		return true;
+	http_add_header(r, "Upgrade", STDIO_UPGRADE);
+	problem_reply(r, PROBLEM_UPGRADE, "use `abctl jail` or `abctl exec`",
+	        "send `Connection: Upgrade` and `Upgrade: " STDIO_UPGRADE "`");
+	return false;
+}
+
+static void on_client_gone(void *ctx)
+{
+	((struct launch *)ctx)->request = NULL;
+}
+
+/* {"layers":[...],"missing":[...]}: the first thing a client hears. */
+static void layers_notice(const struct launch *n, const struct jail_reply *reply, struct buf *to)
+{
+	auto_buf struct buf in_force = BUF_INIT(NOTICES_MAX), missing = BUF_INIT(NOTICES_MAX);
+	policies_layers_json(reply->layers | reply->fallback, &in_force);
+	policies_layers_json(n->wanted & ~(reply->layers | reply->fallback), &missing);
+	struct jw w = JW_INIT(to);
+	jw_open(&w, NULL, '{');
+	jw_raw(&w, "layers", in_force.p, in_force.len);
+	jw_raw(&w, "missing", missing.p, missing.len);
+	jw_close(&w, '}');
+}
+
+static void on_launched(void *ctx, const struct jail_reply *reply, int fds[MSG_FDS])
+{
+	struct launch *n = ctx;
+	struct http_request *r = n->request;
+	struct stdio *s = n->stdio;
+	if (reply->err.code < 0) {
+		if (r)
+			problem_err(r, &reply->err, PROBLEM_POLICY_UNMET);
+		stdio_abandon(s);
+	} else {
+		auto_buf struct buf notices = BUF_INIT(NOTICES_MAX);
+		if (n->wanted)
+			layers_notice(n, reply, &notices);
+		stdio_attach(s, reply, fds, notices.p ? notices.p : "");
+		if (r) {
+			http_on_gone(r, stdio_abandon, s);
+			http_upgrade(r, STDIO_UPGRADE, stdio_start, s);
+		} else {
+			stdio_abandon(s);
+		}
+	}
+	free(n);
+}
+
+static struct launch *launch_new(
+        struct daemon *d, struct http_request *r, const struct stdio_spec *spec, uint32_t wanted)
+{
+	struct launch *n = xnew(struct launch);
+	n->d = d;
+	n->request = r;
+	n->stdio = stdio_new(d, spec);
+	n->wanted = wanted;
+	http_on_gone(r, on_client_gone, n);
+	return n;
+}
+
+/* Makes a jail for the process; `session` "" or whose workspace it gets. */
+static int launch_jail(struct daemon *d, struct http_request *r, struct jailspec *j,
+        const char *session, struct err *e)
+{
+	const struct policy *p;
+	struct jail_make m = {.flags = JAIL_MAKE_EXEC};
+	struct limits effective;
+	int index = policies_find(d->policies, j->policy, &p, e);
+	if (index < 0)
+		return index;
+	if (jailspec_narrow(j, p, &m, &effective, e) < 0)
+		return e->code;
+	m.policy = (uint32_t)index;
+	m.policy_generation = policies_set(d->policies)->generation;
+	m.flags |= (j->tty ? JAIL_MAKE_TTY : 0) | (j->root ? JAIL_MAKE_ROOT : 0) |
+	           (session[0] ? JAIL_MAKE_SESSION : 0);
+	(void)str_copy(m.session, sizeof(m.session), session);
+	int exec = jailspec_pack(j, e);
+	if (exec < 0)
+		return exec;
+	struct stdio_spec spec = {
+	        .own_jail = true,
+	        .tty = j->tty,
+	        .rows = j->rows,
+	        .cols = j->cols,
+	        .wall_ms = (int64_t)effective.wall_ms,
+	};
+	struct launch *n = launch_new(d, r, &spec, p->required | p->warned);
+	jails_make(d->jails, &m, exec, stdio_watch(n->stdio), on_launched, n);
+	return 0;
+}
+
+static int read_spec(
+        struct http_request *r, struct jailspec *j, struct json **ret, bool fresh, struct err *e)
+{
+	size_t n;
+	const char *text = http_body(r, &n);
+	*ret = body_parse(text, n, e);
+	return *ret ? jailspec_read(*ret, fresh, j, e) : e->code;
+}
+
+void api_jail_create(struct daemon *d, struct http_request *r)
+{
+	struct err e;
+	auto_json struct json *body = NULL;
+	auto_jailspec struct jailspec j = {.policy = NULL};
+	if (!wants_upgrade(r))
+		return;
+	if (d->draining)
+		problem_reply(r, PROBLEM_DRAINING, NULL, "the daemon is about to stop");
+	else if (read_spec(r, &j, &body, true, &e) < 0 || launch_jail(d, r, &j, "", &e) < 0)
+		problem_err(r, &e, PROBLEM_POLICY_UNMET);
+}
+
+/* Into the jail that a run of the session has just now. */
+static int launch_exec(
+        struct daemon *d, struct http_request *r, struct jailspec *j, uint64_t jail, struct err *e)
+{
+	int exec = jailspec_pack(j, e);
+	if (exec < 0)
+		return exec;
+	struct stdio_spec spec = {.tty = j->tty, .rows = j->rows, .cols = j->cols};
+	struct launch *n = launch_new(d, r, &spec, 0);
+	jails_watch(d->jails, jail, stdio_watch(n->stdio));
+	jails_exec(d->jails, jail, j->tty ? JAIL_MAKE_TTY : 0, exec, on_launched, n);
+	return 0;
+}
+
+void api_session_exec(struct daemon *d, struct http_request *r)
+{
+	struct err e;
+	const char *id = http_param(r, 0);
+	auto_json struct json *body = NULL;
+	auto_jailspec struct jailspec j = {.policy = NULL};
+	auto_buf struct buf known = BUF_INIT(64 << 10);
+	if (!wants_upgrade(r))
+		return;
+	if (sessions_show(d->sessions, id, &known, &e) < 0 ||
+	        read_spec(r, &j, &body, false, &e) < 0) {
+		problem_err(r, &e, PROBLEM_POLICY_UNMET);
+		return;
+	}
+	const struct session *live = sessions_live(d->sessions, id);
+	int rc;
+	if (live && live->jail)
+		rc = launch_exec(d, r, &j, live->jail, &e);
+	else
+		rc = launch_jail(d, r, &j, id, &e);
+	if (rc < 0)
+		problem_err(r, &e, PROBLEM_POLICY_UNMET);
+}

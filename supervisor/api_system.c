@@ -1,0 +1,181 @@
+#include "supervisor/api.h"
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/version.h"
+#include "policy/layers.h"
+#include "supervisor/daemon.h"
+#include "supervisor/harnesses.h"
+#include "supervisor/http.h"
+#include "supervisor/jails.h"
+#include "supervisor/metrics.h"
+#include "supervisor/openapi.h"
+#include "supervisor/policies.h"
+#include "supervisor/problem.h"
+#include "supervisor/sessions.h"
+
+enum { SYSTEM_JSON_MAX = 256 << 10 };
+
+static void reply_json(struct http_request *r, int status, struct buf *b)
+{
+	buf_putc(b, '\n');
+	http_reply(r, status, "application/json", b);
+}
+
+void api_healthz(struct daemon *d, struct http_request *r)
+{
+	auto_buf struct buf b = BUF_INIT(SYSTEM_JSON_MAX);
+	struct jw w = JW_INIT(&b);
+	jw_open(&w, NULL, '{');
+	jw_str(&w, "status", d->draining ? "draining" : "ok");
+	jw_close(&w, '}');
+	reply_json(r, d->draining ? 503 : 200, &b);
+}
+
+void api_version(struct daemon *d, struct http_request *r)
+{
+	(void)d;
+	auto_buf struct buf b = BUF_INIT(SYSTEM_JSON_MAX);
+	struct jw w = JW_INIT(&b);
+	jw_open(&w, NULL, '{');
+	jw_str(&w, "version", AGENTBOX_VERSION);
+	jw_close(&w, '}');
+	reply_json(r, 200, &b);
+}
+
+void api_openapi(struct daemon *d, struct http_request *r)
+{
+	(void)d;
+	auto_buf struct buf b = BUF_INIT(SYSTEM_JSON_MAX);
+	openapi_print(&b);
+	reply_json(r, 200, &b);
+}
+
+static struct metrics measure(struct daemon *d)
+{
+	return (struct metrics){
+	        .stats = &d->stats,
+	        .sessions = sessions_count(d->sessions),
+	        .harnesses = harnesses_count(d->harnesses),
+	        .connections = http_connections(d->http),
+	        .uptime_ms = clock_mono_ms() - http_started_ms(d->http),
+	};
+}
+
+void api_metrics(struct daemon *d, struct http_request *r)
+{
+	auto_buf struct buf b = BUF_INIT(SYSTEM_JSON_MAX);
+	struct metrics m = measure(d);
+	metrics_text(&m, &b);
+	http_reply(r, 200, "text/plain; version=0.0.4; charset=utf-8", &b);
+}
+
+void api_stats(struct daemon *d, struct http_request *r)
+{
+	auto_buf struct buf b = BUF_INIT(SYSTEM_JSON_MAX);
+	struct metrics m = measure(d);
+	metrics_json(&m, &b);
+	reply_json(r, 200, &b);
+}
+
+/* ---- answered by agentboxd ---- */
+
+struct asked {
+	struct daemon *d;
+	struct http_request *request; /* borrowed; NULL once the client left */
+	char policy[NAME_MAX_LEN];
+};
+
+static void on_client_gone(void *ctx)
+{
+	((struct asked *)ctx)->request = NULL;
+}
+
+static struct asked *ask(struct daemon *d, struct http_request *r)
+{
+	struct asked *a = xnew(struct asked);
+	a->d = d;
+	a->request = r;
+	http_on_gone(r, on_client_gone, a);
+	return a;
+}
+
+static void layer_row(
+        struct jw *w, enum layer l, const struct policy *p, const struct jail_reply *reply)
+{
+	uint32_t bit = LAYER_BIT(l);
+	jw_open(w, NULL, '{');
+	jw_str(w, "layer", layer_name(l));
+	jw_str(w, "have", reply->layers & bit ? "yes" : reply->fallback & bit ? "fallback" : "no");
+	jw_str(w, "need", p->required & bit ? "required" : p->warned & bit ? "warned" : "none");
+	jw_str(w, "missing", layer_lack(l));
+	jw_str(w, "detail", reply->detail[l]);
+	if (reply->remedy[l][0])
+		jw_str(w, "remedy", reply->remedy[l]);
+	jw_close(w, '}');
+}
+
+static void on_doctor(void *ctx, const struct jail_reply *reply, int fds[MSG_FDS])
+{
+	auto_free struct asked *a = ctx;
+	struct http_request *r = a->request;
+	const struct policy *p;
+	struct err e;
+	(void)fds;
+	if (!r)
+		return;
+	if (reply->err.code < 0) {
+		problem_err(r, &reply->err, PROBLEM_POLICY_UNMET);
+		return;
+	}
+	if (policies_find(a->d->policies, a->policy, &p, &e) < 0) {
+		problem_err(r, &e, PROBLEM_POLICY_UNMET);
+		return;
+	}
+	auto_buf struct buf b = BUF_INIT(SYSTEM_JSON_MAX);
+	struct jw w = JW_INIT(&b);
+	jw_open(&w, NULL, '{');
+	jw_bool(&w, "ok", !(p->required & ~(reply->layers | reply->fallback)));
+	jw_str(&w, "policy", a->policy);
+	jw_open(&w, "layers", '[');
+	for (int l = 0; l < LAYER_COUNT; l++)
+		layer_row(&w, (enum layer)l, p, reply);
+	jw_close(&w, ']');
+	jw_close(&w, '}');
+	reply_json(r, 200, &b);
+}
+
+void api_doctor(struct daemon *d, struct http_request *r)
+{
+	const char *name = http_query(r, "policy");
+	const struct policy *p;
+	struct err e;
+	if (policies_find(d->policies, name, &p, &e) < 0) {
+		problem_err(r, &e, PROBLEM_POLICY_UNMET);
+		return;
+	}
+	struct asked *a = ask(d, r);
+	(void)str_copy(a->policy, sizeof(a->policy), p->name);
+	jails_doctor(d->jails, on_doctor, a);
+}
+
+static void on_reload(void *ctx, const struct jail_reply *reply, int fds[MSG_FDS])
+{
+	auto_free struct asked *a = ctx;
+	(void)fds;
+	if (!a->request)
+		return;
+	if (reply->err.code < 0) {
+		problem_err(a->request, &reply->err, PROBLEM_POLICY_UNMET);
+		return;
+	}
+	auto_buf struct buf b = BUF_INIT(SYSTEM_JSON_MAX);
+	buf_puts(&b, "{\"reloaded\":true}");
+	reply_json(a->request, 200, &b);
+}
+
+void api_reload(struct daemon *d, struct http_request *r)
+{
+	jails_reload(d->jails, on_reload, ask(d, r));
+}

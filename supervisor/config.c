@@ -1,0 +1,61 @@
+#include "supervisor/config.h"
+
+#include "base/ids.h"
+#include "base/mem.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int number(
+        const char *name, const char *text, unsigned long max, unsigned long *ret, struct err *e)
+{
+	char *end;
+	errno = 0;
+	unsigned long n = strtoul(text, &end, 10);
+	if (errno || end == text || *end || n > max || text[0] == '-')
+		return err_set(e, -EINVAL, "%s: '%.40s' is no number up to %lu", name, text, max);
+	*ret = n;
+	return 0;
+}
+
+static int log_level(const char *name, const char *text, unsigned long *ret, struct err *e)
+{
+	static const struct {
+		const char *name;
+		enum log_level level;
+	} levels[] = {
+	        {"err", LOG_LEVEL_ERR},
+	        {"warn", LOG_LEVEL_WARN},
+	        {"info", LOG_LEVEL_INFO},
+	        {"debug", LOG_LEVEL_DEBUG},
+	};
+	for (size_t i = 0; i < ARRAY_LEN(levels); i++)
+		if (strcmp(text, levels[i].name) == 0) {
+			*ret = levels[i].level;
+			return 0;
+		}
+	return number(name, text, LOG_LEVEL_DEBUG, ret, e);
+}
+
+int config_parse(int argc, char **argv, struct config *ret, struct err *e)
+{
+	unsigned long uid = ID_SUPERVISOR, gid = ID_SUPERVISOR, level = LOG_LEVEL_INFO;
+	for (int i = 1; i < argc; i += 2) {
+		const char *value = i + 1 < argc ? argv[i + 1] : NULL;
+		int rc;
+		if (!value)
+			rc = err_set(e, -EINVAL, "%s: needs a value", argv[i]);
+		else if (strcmp(argv[i], "--uid") == 0)
+			rc = number(argv[i], value, UINT32_MAX - 1, &uid, e);
+		else if (strcmp(argv[i], "--gid") == 0)
+			rc = number(argv[i], value, UINT32_MAX - 1, &gid, e);
+		else if (strcmp(argv[i], "--log-level") == 0)
+			rc = log_level(argv[i], value, &level, e);
+		else
+			rc = err_set(e, -EINVAL, "unknown option '%.40s'", argv[i]);
+		if (rc < 0)
+			return rc;
+	}
+	*ret = (struct config){(uid_t)uid, (gid_t)gid, (enum log_level)level};
+	return 0;
+}

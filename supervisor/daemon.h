@@ -1,0 +1,31 @@
+/*
+ * daemon.h - the parts of the supervisor, in one struct that main.c owns.
+ *
+ * API handlers get `struct daemon *` as their context and reach every part
+ * through it.  All pointers are owned by main.c and valid for the process's
+ * life; all of it belongs to the loop thread.
+ */
+#ifndef SUPERVISOR_DAEMON_H
+#define SUPERVISOR_DAEMON_H
+
+#include "supervisor/stats.h"
+
+#include <stdbool.h>
+
+struct daemon {
+	struct loop *loop;
+	struct policies *policies;   /* root's policies as compiled (policies.h) */
+	struct harnesses *harnesses; /* task types and agents (harnesses.h) */
+	struct jails *jails;         /* client of agentboxd (jails.h) */
+	struct store *store;         /* SQLite (store.h) */
+	struct hub *hub;             /* who waits for events (hub.h) */
+	struct eventlog *log;        /* events of sessions (eventlog.h) */
+	struct sessions *sessions;   /* (user, goal) pairs (sessions.h) */
+	struct runs *runs;           /* runs, queued and running (runs.h) */
+	struct http *http;           /* the control socket's server */
+	int artifacts_fd;            /* directory of kept artifacts */
+	struct stats stats;          /* counters for metrics */
+	bool draining;               /* no new runs: the daemon is about to stop */
+};
+
+#endif

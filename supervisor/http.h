@@ -1,0 +1,113 @@
+/*
+ * http.h - HTTP/1.1 over the control socket: connections, requests, replies.
+ *
+ * The ring accepts, libmicrohttpd parses, the ring polls libmicrohttpd's epoll
+ * descriptor.  What a path means is the caller's matter (routes.h).
+ *
+ * A request reaches its handler when its body is complete.  The handler calls
+ * exactly one of http_reply, http_stream and http_upgrade, at once or later;
+ * until then the request rests and costs no processor time.  Afterwards the
+ * request is no longer the handler's, except that a stream's may be woken until
+ * its `gone`.  When the client leaves first, the `gone` of http_on_gone or of
+ * the stream is called once, and the request must be forgotten.
+ *
+ * A client that closes its sending direction before the answer has begun counts
+ * as having left; a stream that has begun goes on.
+ *
+ * Slow, idle, oversized and surplus clients are dealt with here: the limits are
+ * in http.c.
+ */
+#ifndef SUPERVISOR_HTTP_H
+#define SUPERVISOR_HTTP_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "supervisor/auth.h"
+#include "supervisor/loop.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct http;          /* the server */
+struct http_request;  /* one request, until it is answered */
+struct http_upgraded; /* a connection that speaks another protocol now */
+
+/* What the server calls.  `ctx` is borrowed: for the life of the server. */
+struct http_service {
+	void *ctx;
+	/* The headers are there.  Returns the most bytes of body to take (0: none); negative:
+	 * refused, and answered by http_reply already. */
+	int64_t (*headers)(void *ctx, struct http_request *r);
+	/* The body is there.  Answers now or later. */
+	void (*request)(void *ctx, struct http_request *r);
+	/* The body was larger than allowed.  Answers now. */
+	void (*too_large)(void *ctx, struct http_request *r);
+};
+
+/* ---- the server ---- */
+
+/* Accepts on listen_fd (borrowed) from now on.  Returns owned, or NULL with *e set. */
+struct http *http_new(struct loop *l, int listen_fd, gid_t socket_gid,
+        const struct http_service *service, struct err *e);
+/* No new connection; those that are open go on until http_free. */
+void http_stop_accepting(struct http *h);
+void http_free(struct http *h);
+unsigned http_connections(const struct http *h);
+int64_t http_started_ms(const struct http *h); /* monotonic */
+
+/* ---- a request: all texts live as long as it does ---- */
+
+const char *http_method(const struct http_request *r);
+const char *http_path(const struct http_request *r); /* as sent: percent-encoded, no query */
+/* Decoded value of a query parameter, or NULL.  What cannot be decoded reads as "". */
+const char *http_query(struct http_request *r, const char *name);
+const char *http_header(const struct http_request *r, const char *name);
+const char *http_body(const struct http_request *r, size_t *ret_len); /* NUL-terminated */
+const struct auth_peer *http_peer(const struct http_request *r);
+/* The route's parameters (routes.c sets them; n from 0), decoded; NULL beyond the last. */
+const char *http_param(const struct http_request *r, unsigned n);
+MUST_USE int http_add_param(struct http_request *r, const char *encoded, size_t n);
+/* For the service's own use between headers and request. */
+void http_set_route(struct http_request *r, const void *route);
+const void *http_route(const struct http_request *r);
+
+/* %XX decoded in place of a copy: owned, or NULL where an escape is broken or a NUL. */
+char *http_decode(const char *s, size_t n);
+
+/* ---- answers ---- */
+
+/* A header of the answer to come; name and value are copied. */
+void http_add_header(struct http_request *r, const char *name, const char *value);
+/* `body` is taken whatever happens (NULL: empty); `type` static. */
+void http_reply(struct http_request *r, int status, const char *type, struct buf *body);
+
+/* The client went away before the answer. */
+void http_on_gone(struct http_request *r, void (*gone)(void *ctx), void *ctx);
+
+enum {
+	HTTP_WAIT = 0,   /* nothing now: http_wake brings the next pull */
+	HTTP_END = -1,   /* the end, as announced */
+	HTTP_ABORT = -2, /* cut the connection: the client must see that something is missing */
+};
+struct http_source {
+	/* Up to max bytes into p; their number, or one of the above. */
+	ssize_t (*pull)(void *ctx, char *p, size_t max);
+	void (*gone)(void *ctx); /* the last call: ended, cut or left */
+	void *ctx;
+};
+/* length: bytes to come, or -1 where unknown (then chunked). */
+void http_stream(struct http_request *r, int status, const char *type, int64_t length,
+        const struct http_source *source);
+void http_wake(struct http_request *r); /* of a stream; harmless when it is not waiting */
+
+/* 101, then `start` with the socket (non-blocking; borrowed: until http_upgraded_close) and what
+ * the client already sent behind its request (borrowed: for the call).  When the client leaves
+ * before, on_gone is called instead. */
+void http_upgrade(struct http_request *r, const char *protocol,
+        void (*start)(void *ctx, struct http_upgraded *u, int fd, const void *p, size_t n),
+        void *ctx);
+void http_upgraded_close(struct http_upgraded *u); /* closes the socket */
+
+#endif

@@ -1,0 +1,413 @@
+/*
+ * Theory of operation.  One SOCK_SEQPACKET to agentboxd.  Requests are sent as
+ * they are made while the socket takes them, else they wait in `outbox` until
+ * it is writable.  Every request stays in `pending` until its reply.  When the
+ * socket ends, every pending request gets one reply of -ECONNRESET from the
+ * hook, so that callers have one path for all failures.
+ */
+#include "supervisor/jails.h"
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "supervisor/daemon.h"
+#include "supervisor/loop.h"
+#include "supervisor/policies.h"
+
+#include <poll.h>
+#include <string.h>
+
+enum {
+	BUCKETS = 512,  /* watches by jail number */
+	RECV_BATCH = 64 /* datagrams a turn, so that agentboxd cannot hold the loop */
+};
+
+struct request {
+	struct list link;   /* in jails.outbox until sent, then in jails.pending */
+	struct msg_head *m; /* owned: the whole struct */
+	size_t size;
+	int fd;               /* owned until sent, or -1 */
+	jails_reply_fn *done; /* may be NULL */
+	void *ctx;
+	struct jail_watch *watch; /* of MAKE, or NULL */
+};
+
+struct jails {
+	struct daemon *daemon; /* borrowed */
+	int sock;
+	uint64_t last_req;
+	struct list outbox, pending;
+	struct list buckets[BUCKETS]; /* jail_watch.link */
+	struct op in, out;
+	struct loop_hook hook;
+	bool lost, told;
+	struct jails_calls calls;
+};
+
+static void fail_all(struct loop_hook *h);
+
+struct jails *jails_new(struct daemon *d, int sock, const struct jails_calls *calls)
+{
+	struct jails *j = xnew(struct jails);
+	j->daemon = d;
+	j->sock = sock;
+	j->calls = *calls;
+	list_init(&j->outbox);
+	list_init(&j->pending);
+	for (size_t i = 0; i < BUCKETS; i++)
+		list_init(&j->buckets[i]);
+	j->hook.run = fail_all;
+	loop_hook(d->loop, &j->hook);
+	return j;
+}
+
+static void request_free(struct request *q)
+{
+	list_remove(&q->link);
+	fd_close(q->fd);
+	free(q->m);
+	free(q);
+}
+
+void jails_free(struct jails *j)
+{
+	if (!j)
+		return;
+	list_for_each(q, &j->outbox, struct request, link) request_free(q);
+	list_for_each(q, &j->pending, struct request, link) request_free(q);
+	free(j);
+}
+
+/* ---- sending ---- */
+
+static void lose(struct jails *j)
+{
+	if (j->lost)
+		return;
+	j->lost = true;
+	loop_again(j->daemon->loop);
+}
+
+static void writable(struct op *op, int res, uint32_t flags);
+
+static void flush(struct jails *j)
+{
+	while (!j->lost && !list_empty(&j->outbox)) {
+		struct request *q = list_first(&j->outbox, struct request, link);
+		int rc = msg_send(j->sock, q->m, q->size, &q->fd, q->fd >= 0);
+		if (rc == -EAGAIN) {
+			if (!j->out.inflight)
+				loop_poll(j->daemon->loop, &j->out, j->sock, POLLOUT, false,
+				        writable);
+			return;
+		}
+		if (rc < 0) {
+			log_err("agentboxd: send: %s", strerror(-rc));
+			lose(j);
+			return;
+		}
+		fd_close(q->fd);
+		q->fd = -1;
+		list_remove(&q->link);
+		list_append(&j->pending, &q->link);
+	}
+}
+
+static void writable(struct op *op, int res, uint32_t flags)
+{
+	(void)flags;
+	struct jails *j = container_of(op, struct jails, out);
+	if (res < 0)
+		lose(j);
+	else
+		flush(j);
+}
+
+static void submit(struct jails *j, enum jail_msg type, const void *m, size_t size, int fd,
+        jails_reply_fn *done, void *ctx, struct jail_watch *w)
+{
+	struct request *q = xnew(struct request);
+	q->m = xcalloc(1, size);
+	memcpy(q->m, m, size);
+	q->m->type = (uint16_t)type;
+	q->m->req = ++j->last_req;
+	q->size = size;
+	q->fd = fd;
+	q->done = done;
+	q->ctx = ctx;
+	q->watch = w;
+	list_append(&j->outbox, &q->link);
+	if (j->lost)
+		loop_again(j->daemon->loop);
+	else
+		flush(j);
+}
+
+static void submit_simple(
+        struct jails *j, enum jail_msg type, uint64_t jail, jails_reply_fn *done, void *ctx)
+{
+	struct jail_simple m = {.jail = jail};
+	submit(j, type, &m, sizeof(m), -1, done, ctx, NULL);
+}
+
+void jails_make(struct jails *j, struct jail_make *m, int exec_fd, struct jail_watch *w,
+        jails_reply_fn *done, void *ctx)
+{
+	submit(j, JAIL_MAKE, m, sizeof(*m), exec_fd, done, ctx, w);
+}
+
+void jails_exec(struct jails *j, uint64_t jail, uint32_t flags, int exec_fd, jails_reply_fn *done,
+        void *ctx)
+{
+	struct jail_exec m = {.jail = jail, .flags = flags};
+	submit(j, JAIL_EXEC, &m, sizeof(m), exec_fd, done, ctx, NULL);
+}
+
+void jails_signal(struct jails *j, uint64_t jail, uint64_t exec, int sig)
+{
+	struct jail_signal m = {.jail = jail, .exec = exec, .sig = sig};
+	submit(j, JAIL_SIGNAL, &m, sizeof(m), -1, NULL, NULL, NULL);
+}
+
+void jails_kill(struct jails *j, uint64_t jail)
+{
+	submit_simple(j, JAIL_KILL, jail, NULL, NULL);
+}
+
+void jails_worker(struct jails *j, uint64_t jail, jails_reply_fn *done, void *ctx)
+{
+	submit_simple(j, JAIL_WORKER, jail, done, ctx);
+}
+
+void jails_release(struct jails *j, uint64_t jail)
+{
+	submit_simple(j, JAIL_RELEASE, jail, NULL, NULL);
+}
+
+void jails_stats(struct jails *j, uint64_t jail, jails_reply_fn *done, void *ctx)
+{
+	submit_simple(j, JAIL_STATS, jail, done, ctx);
+}
+
+void jails_doctor(struct jails *j, jails_reply_fn *done, void *ctx)
+{
+	submit_simple(j, JAIL_DOCTOR, 0, done, ctx);
+}
+
+void jails_reload(struct jails *j, jails_reply_fn *done, void *ctx)
+{
+	submit_simple(j, JAIL_RELOAD, 0, done, ctx);
+}
+
+void jails_session_delete(struct jails *j, const char *session, jails_reply_fn *done, void *ctx)
+{
+	struct jail_session m = {0};
+	(void)str_copy(m.session, sizeof(m.session), session); /* checked by agentboxd */
+	submit(j, JAIL_SESSION_DELETE, &m, sizeof(m), -1, done, ctx, NULL);
+}
+
+/* ---- watching ---- */
+
+void jails_watch(struct jails *j, uint64_t jail, struct jail_watch *w)
+{
+	w->jail = jail;
+	list_append(&j->buckets[jail % BUCKETS], &w->link);
+}
+
+void jails_unwatch(struct jails *j, struct jail_watch *w)
+{
+	(void)j;
+	if (w->link.next)
+		list_remove(&w->link);
+}
+
+/* A callback may remove any watch and free its owner: the jail's watches are moved to a list of
+ * their own, and each goes back to its bucket before it is called. */
+#define TELL(j, number, member, message)                                                           \
+	do {                                                                                       \
+		struct list mine_;                                                                 \
+		list_init(&mine_);                                                                 \
+		list_for_each(w_, &(j)->buckets[(number) % BUCKETS], struct jail_watch,            \
+		        link) if (w_->jail == (number))                                            \
+		{                                                                                  \
+			list_remove(&w_->link);                                                    \
+			list_append(&mine_, &w_->link);                                            \
+		}                                                                                  \
+		while (!list_empty(&mine_)) {                                                      \
+			struct jail_watch *w_ = list_entry(mine_.next, struct jail_watch, link);   \
+			list_remove(&w_->link);                                                    \
+			list_append(&(j)->buckets[(number) % BUCKETS], &w_->link);                 \
+			if (w_->member)                                                            \
+				w_->member(w_, message);                                           \
+		}                                                                                  \
+	} while (0)
+
+/* ---- receiving ---- */
+
+static void reply(struct jails *j, struct request *q, const struct jail_reply *r, int fds[MSG_FDS])
+{
+	list_remove(&q->link);
+	if (q->m->type == JAIL_MAKE && r->err.code == 0) {
+		j->daemon->stats.jails++;
+		if (q->watch)
+			jails_watch(j, r->jail, q->watch);
+	}
+	if (q->done)
+		q->done(q->ctx, r, fds);
+	else if (r->err.code && q->m->type != JAIL_SIGNAL && q->m->type != JAIL_KILL)
+		log_warn("agentboxd: request %d: %s", q->m->type, r->err.text);
+	request_free(q);
+}
+
+static void got_reply(struct jails *j, const struct jail_reply *r, int fds[MSG_FDS])
+{
+	list_for_each(q, &j->pending, struct request, link) if (q->m->req == r->head.req)
+	{
+		reply(j, q, r, fds);
+		return;
+	}
+	log_warn("agentboxd: reply to an unknown request %llu", (unsigned long long)r->head.req);
+}
+
+/* A later set that does not check leaves the one in use; without a first one there is nothing to
+ * serve, and agentboxd must see that. */
+static void got_policies(struct jails *j, int *fd)
+{
+	struct err e;
+	if (policies_load(j->daemon->policies, take_fd(*fd), &e) == 0) {
+		j->calls.policies(j->daemon);
+		return;
+	}
+	log_err("policies: %s", e.text);
+	if (!policies_ready(j->daemon->policies))
+		lose(j);
+}
+
+static void got_egress(struct jails *j, const struct jail_egress *x)
+{
+	struct stats *s = &j->daemon->stats;
+	if (x->verdict == EGRESS_DENIED)
+		s->egress_denied++;
+	else
+		s->egress_allowed++;
+	s->egress_bytes += x->bytes_out;
+	TELL(j, x->jail, egress, x);
+}
+
+static void got_gone(struct jails *j, const struct jail_gone *x)
+{
+	if (j->daemon->stats.jails)
+		j->daemon->stats.jails--;
+	TELL(j, x->jail, gone, x);
+}
+
+static void dispatch(struct jails *j, void *m, size_t n, int fds[MSG_FDS])
+{
+	const struct msg_head *h = m;
+	static const size_t sizes[] = {
+	        [JAIL_REPLY] = sizeof(struct jail_reply),
+	        [JAIL_EXITED] = sizeof(struct jail_exited),
+	        [JAIL_GONE] = sizeof(struct jail_gone),
+	        [JAIL_POLICIES] = sizeof(struct jail_simple),
+	        [JAIL_EGRESS] = sizeof(struct jail_egress),
+	        [JAIL_STOP] = sizeof(struct jail_simple),
+	};
+	if (h->type >= ARRAY_LEN(sizes) || sizes[h->type] != n) {
+		log_warn("agentboxd: message of type %d with %zu bytes ignored", h->type, n);
+		return;
+	}
+	switch (h->type) {
+	case JAIL_REPLY:
+		got_reply(j, m, fds);
+		break;
+	case JAIL_EXITED: {
+		const struct jail_exited *x = m;
+		TELL(j, x->jail, exited, x);
+		break;
+	}
+	case JAIL_GONE:
+		got_gone(j, m);
+		break;
+	case JAIL_POLICIES:
+		got_policies(j, &fds[0]);
+		break;
+	case JAIL_EGRESS: {
+		struct jail_egress *x = m;
+		x->host[sizeof(x->host) - 1] = '\0';
+		x->reason[sizeof(x->reason) - 1] = '\0';
+		got_egress(j, x);
+		break;
+	}
+	case JAIL_STOP:
+		j->calls.stop(j->daemon);
+		break;
+	}
+}
+
+static void readable(struct op *op, int res, uint32_t flags)
+{
+	(void)flags;
+	struct jails *j = container_of(op, struct jails, in);
+	if (res < 0) {
+		lose(j);
+		return;
+	}
+	for (int i = 0; i < RECV_BATCH; i++) {
+		_Alignas(8) char m[MSG_MAX];
+		int fds[MSG_FDS];
+		int n = msg_recv(j->sock, m, fds);
+		if (n == -EAGAIN)
+			break;
+		if (n == -EBADMSG)
+			continue;
+		if (n <= 0) {
+			lose(j);
+			return;
+		}
+		dispatch(j, m, (size_t)n, fds);
+		for (int k = 0; k < MSG_FDS; k++)
+			fd_close(fds[k]);
+	}
+	loop_poll(j->daemon->loop, &j->in, j->sock, POLLIN, false, readable);
+}
+
+void jails_start(struct jails *j)
+{
+	int rc = fd_set_nonblock(j->sock, 1);
+	if (rc < 0) {
+		log_err("agentboxd: %s", strerror(-rc));
+		lose(j);
+		return;
+	}
+	loop_poll(j->daemon->loop, &j->in, j->sock, POLLIN, false, readable);
+	submit_simple(j, JAIL_HELLO, 0, NULL, NULL);
+}
+
+/* The hook: nothing to do until the socket ended. */
+static void fail_all(struct loop_hook *h)
+{
+	struct jails *j = container_of(h, struct jails, hook);
+	if (!j->lost)
+		return;
+	struct jail_reply r = {.err = {.code = -ECONNRESET, .text = "agentboxd is gone"}};
+	int none[MSG_FDS];
+	memset(none, 0xff, sizeof(none));
+	struct list all;
+	list_init(&all);
+	list_for_each(q, &j->pending, struct request, link)
+	{
+		list_remove(&q->link);
+		list_append(&all, &q->link);
+	}
+	list_for_each(q, &j->outbox, struct request, link)
+	{
+		list_remove(&q->link);
+		list_append(&all, &q->link);
+	}
+	while (!list_empty(&all))
+		reply(j, list_entry(all.next, struct request, link), &r, none);
+	if (!j->told) {
+		j->told = true;
+		j->calls.lost(j->daemon);
+	}
+}

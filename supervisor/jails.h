@@ -1,0 +1,72 @@
+/*
+ * jails.h - the client of agentboxd: ask for jails, hear what becomes of them.
+ *
+ * Each request gets exactly one reply through its callback (on the loop, never
+ * from within the call), also when agentboxd is gone: then r->err.code is
+ * -ECONNRESET.  A watch hears what happens to one jail; several may watch the
+ * same jail.  `ctx` must stay valid until the reply.
+ *
+ * Order: make (-> watch learns the jail's number) ... kill -> gone -> release.
+ */
+#ifndef SUPERVISOR_JAILS_H
+#define SUPERVISOR_JAILS_H
+
+#include "base/err.h"
+#include "base/list.h"
+#include "proto/jail.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct daemon;
+struct jails;
+
+/* fds are owned by the caller of the callback: take what you keep with take_fd, the rest is
+ * closed after it returns. */
+typedef void jails_reply_fn(void *ctx, const struct jail_reply *r, int fds[MSG_FDS]);
+
+struct jail_watch {
+	struct list link; /* in jails.buckets */
+	uint64_t jail;
+	/* Each may be NULL.  A watch may be removed from within. */
+	void (*exited)(struct jail_watch *w, const struct jail_exited *x);
+	void (*gone)(struct jail_watch *w, const struct jail_gone *x);
+	void (*egress)(struct jail_watch *w, const struct jail_egress *x);
+};
+
+/* ---- life ---- */
+struct jails_calls {
+	void (*policies)(struct daemon *d); /* a set was loaded, the first or a newer one */
+	void (*stop)(struct daemon *d);     /* agentboxd asks to end */
+	void (*lost)(struct daemon *d);     /* it is gone; told once */
+};
+/* `sock` is borrowed for life. */
+struct jails *jails_new(struct daemon *d, int sock, const struct jails_calls *calls);
+void jails_free(struct jails *j);
+void jails_start(struct jails *j); /* reads from the socket, says JAIL_HELLO */
+
+/* ---- requests ---- */
+/* exec_fd is taken (-1 without JAIL_MAKE_EXEC).  Fill flags, policy, policy_generation, narrow...;
+ * the head is filled here.  When the reply says success, `w` (borrowed until jails_unwatch) is
+ * already watching. */
+void jails_make(struct jails *j, struct jail_make *m, int exec_fd, struct jail_watch *w,
+        jails_reply_fn *done, void *ctx);
+/* exec_fd is taken.  flags: JAIL_MAKE_TTY, JAIL_MAKE_ROOT. */
+void jails_exec(struct jails *j, uint64_t jail, uint32_t flags, int exec_fd, jails_reply_fn *done,
+        void *ctx);
+/* sig 1..64, or JAIL_SIGNAL_RESIZE.  No reply is told; an ended process is no error. */
+void jails_signal(struct jails *j, uint64_t jail, uint64_t exec, int sig);
+void jails_kill(struct jails *j, uint64_t jail);
+/* The reply's first fd is the file worker's socket (files.h). */
+void jails_worker(struct jails *j, uint64_t jail, jails_reply_fn *done, void *ctx);
+void jails_release(struct jails *j, uint64_t jail);
+void jails_stats(struct jails *j, uint64_t jail, jails_reply_fn *done, void *ctx);
+void jails_doctor(struct jails *j, jails_reply_fn *done, void *ctx);
+void jails_reload(struct jails *j, jails_reply_fn *done, void *ctx);
+void jails_session_delete(struct jails *j, const char *session, jails_reply_fn *done, void *ctx);
+
+/* ---- watching ---- */
+void jails_watch(struct jails *j, uint64_t jail, struct jail_watch *w);
+void jails_unwatch(struct jails *j, struct jail_watch *w); /* twice is harmless */
+
+#endif

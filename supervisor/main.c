@@ -1,0 +1,187 @@
+/*
+ * agentbox-supervisor: the unprivileged brain.
+ *
+ * The order of life: ring (disabled, restricted) and directory watches as root;
+ * privileges away for good; store and its thread; filter; ring enabled; HELLO.
+ * agentboxd answers with the policies, and with them come the limits and the
+ * socket's group: serving begins then.
+ */
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/privs.h"
+#include "proto/children.h"
+#include "supervisor/config.h"
+#include "supervisor/daemon.h"
+#include "supervisor/eventlog.h"
+#include "supervisor/filter.h"
+#include "supervisor/harnesses.h"
+#include "supervisor/http.h"
+#include "supervisor/hub.h"
+#include "supervisor/jails.h"
+#include "supervisor/loop.h"
+#include "supervisor/plan.h"
+#include "supervisor/policies.h"
+#include "supervisor/routes.h"
+#include "supervisor/runs.h"
+#include "supervisor/sessions.h"
+#include "supervisor/store.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { RING_ENTRIES = 1024, EXIT_SYSTEM = 111 };
+
+/* ---- what agentboxd says ---- */
+
+static void stopped(void *ctx)
+{
+	struct daemon *d = ctx;
+	loop_stop(d->loop);
+}
+
+static void on_stop(struct daemon *d)
+{
+	if (d->draining)
+		return;
+	log_info("stopping");
+	d->draining = true;
+	if (d->http)
+		http_stop_accepting(d->http);
+	runs_stop(d->runs, stopped, d);
+}
+
+/* Without agentboxd there are no jails: its next start finds what was under way. */
+static void on_lost(struct daemon *d)
+{
+	log_err("the connection to agentboxd has ended");
+	loop_stop(d->loop);
+}
+
+/* The first policies: now there is something to serve. */
+static void on_policies(struct daemon *d)
+{
+	struct err e;
+	gid_t group = policies_set(d->policies)->config.socket_gid;
+	if (d->http)
+		return;
+	if (runs_recover(d->runs, &e) < 0 || routes_serve(d, CHILD_LISTEN, group, &e) < 0) {
+		log_err("%s", e.text);
+		loop_stop(d->loop);
+	}
+}
+
+/* ---- the parts ---- */
+
+static int check_harness(void *ctx, struct harness *h, struct err *e)
+{
+	return plan_check(ctx, h, e);
+}
+
+static int open_watches(struct daemon *d, struct err *e)
+{
+	int bundled = openat(CHILD_SHARE, "harnesses", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (bundled < 0)
+		return err_errno(e, "the bundled harnesses");
+	int agents = openat(bundled, "agents", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	const int dirs[HARNESSES_DIRS] = {bundled, CHILD_HARNESS_DIRS, CHILD_HARNESS_DIRS + 1,
+	        CHILD_HARNESS_DIRS + 2, CHILD_HARNESS_DIRS + 3};
+	d->harnesses = harnesses_new(dirs, HARNESSES_DIRS, agents, &d->stats, e);
+	return d->harnesses ? 0 : e->code;
+}
+
+/* Of the state directory, which is the working directory. */
+static int open_dir(const char *name, struct err *e)
+{
+	if (mkdirat(CHILD_STATE, name, 0700) < 0 && errno != EEXIST)
+		return err_errno(e, "state: make %s", name);
+	int fd = openat(CHILD_STATE, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	return fd < 0 ? err_errno(e, "state: open %s", name) : fd;
+}
+
+static int open_state(struct daemon *d, struct err *e)
+{
+	int events = open_dir("events", e);
+	if (events < 0)
+		return events;
+	d->artifacts_fd = open_dir("artifacts", e);
+	if (d->artifacts_fd < 0)
+		return d->artifacts_fd;
+	d->store = store_open("db", &d->stats, e);
+	if (!d->store)
+		return e->code;
+	d->hub = hub_new(d->loop);
+	d->log = eventlog_new(events, d->loop, d->hub, d->store, &d->stats);
+	d->policies = policies_new();
+	d->sessions = sessions_new(d);
+	d->runs = runs_new(d);
+	d->jails = jails_new(d, CHILD_CONTROL,
+	        &(struct jails_calls){.policies = on_policies, .stop = on_stop, .lost = on_lost});
+	harnesses_checker(d->harnesses, check_harness, d);
+	harnesses_load(d->harnesses);
+	return 0;
+}
+
+static int start(struct daemon *d, const struct config *c, struct err *e)
+{
+	umask(0077);
+	d->loop = loop_new(RING_ENTRIES, e);
+	if (!d->loop)
+		return e->code;
+	int rc = open_watches(d, e);
+	if (rc == 0 && fchdir(CHILD_STATE) < 0)
+		rc = err_errno(e, "state directory");
+	if (rc == 0)
+		rc = privs_drop(c->uid, c->gid, e);
+	if (rc == 0)
+		rc = open_state(d, e);
+	if (rc == 0)
+		rc = filter_enter(e);
+	if (rc == 0)
+		rc = loop_enable(d->loop, e);
+	if (rc < 0)
+		return rc;
+	store_attach(d->store, d->loop);
+	harnesses_watch(d->harnesses, d->loop);
+	jails_start(d->jails);
+	return 0;
+}
+
+/* The answers go first, then what they were about is made durable. */
+static void end(struct daemon *d)
+{
+	struct err e;
+	http_free(d->http);
+	if (eventlog_sync_all(d->log, &e) < 0)
+		log_err("%s", e.text);
+	store_close(d->store);
+}
+
+int main(int argc, char **argv)
+{
+	static struct daemon d;
+	struct config c;
+	struct err e;
+	log_init("agentbox-supervisor", LOG_LEVEL_INFO);
+	if (config_parse(argc, argv, &c, &e) < 0) {
+		log_err("%s", e.text);
+		return 100;
+	}
+	log_init("agentbox-supervisor", c.log_level);
+	/* Writes to what has gone, and beyond a file size limit, are errors where they happen. */
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
+	/* SIGTERM to the whole group is agentboxd's to hear; it then says JAIL_STOP. */
+	signal(SIGTERM, SIG_IGN);
+	signal(SIGINT, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
+	if (start(&d, &c, &e) < 0 || loop_run(d.loop, &e) < 0) {
+		log_err("%s", e.text);
+		return EXIT_SYSTEM;
+	}
+	end(&d);
+	return 0;
+}

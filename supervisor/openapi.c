@@ -1,0 +1,243 @@
+#include "supervisor/openapi.h"
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/version.h"
+#include "supervisor/routes.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+/*
+ * Schemas in a short hand: "name:type" by spaces.  Types: s string, i integer,
+ * b boolean, o object, s=a|b one of these strings, {T} map of T, [T] array of T,
+ * otherwise the name of a schema.
+ */
+struct schema {
+	const char *name, *members;
+	const char *required; /* a request: nothing else than `members` is taken; else NULL */
+};
+
+#define EXEC_MEMBERS "argv:[s] env:{s} cwd:s tty:b rows:i cols:i"
+
+/* A table is read by its columns. */
+/* clang-format off */
+static const struct schema schemas[] = {
+	{ "Problem", "type:s title:s status:i detail:s hint:s", NULL },
+	{ "Health", "status:s=ok|draining", NULL },
+	{ "Version", "version:s", NULL },
+	{ "Reload", "reloaded:b", NULL },
+	{ "Stats",
+	  "version:s uptimeMs:i sessions:i runsRunning:i runsQueued:i jails:i events:i "
+	  "egressDenied:i runs:{i} duration:o queued:o start:o", NULL },
+	{ "Layer",
+	  "layer:s have:s=yes|fallback|no need:s=required|warned|none missing:s detail:s "
+	  "remedy:s", NULL },
+	{ "Doctor", "ok:b policy:s layers:[Layer]", NULL },
+	{ "SessionKey", "userId:s goalId:s", "userId goalId" },
+	{ "SessionMade", "sessionId:s", NULL },
+	{ "Session", "sessionId:s userId:s goalId:s createdAt:s usedAt:s runs:i active:b", NULL },
+	{ "SessionList", "sessions:[Session] cursor:s", NULL },
+	{ "RunRequest",
+	  "session:SessionKey harness:s prompt:s params:{s} idempotencyKey:s priority:i",
+	  "session harness prompt" },
+	{ "RunAccepted", "runId:s sessionId:s status:s", NULL },
+	{ "Run",
+	  "runId:s sessionId:s userId:s goalId:s harness:s status:s state:s createdAt:s "
+	  "startedAt:s endedAt:s priority:i fromSeq:i params:{s} result:Result", NULL },
+	{ "RunList", "runs:[Run] cursor:s", NULL },
+	{ "Result",
+	  "runId:s sessionId:s harness:s "
+	  "status:s=succeeded|failed|cancelled|timeout|oom|quota|blocked|interrupted "
+	  "finalText:s artifacts:[Artifact] usage:o durationMs:i queuedMs:i startMs:i "
+	  "toolCalls:i attempts:i exit:o resources:Resources layers:[s] error:s", NULL },
+	{ "Resources",
+	  "cpuMs:i memoryPeakBytes:i pidsPeak:i ioReadBytes:i ioWriteBytes:i "
+	  "egressBytes:i", NULL },
+	{ "Event", "seq:i ts:s session:s run:s type:s", NULL },
+	{ "Artifact", "path:s bytes:i sha256:s", NULL },
+	{ "ArtifactList", "artifacts:[Artifact]", NULL },
+	{ "Harness",
+	  "name:s description:s backend:s model:s policy:s timeoutMs:i file:s bundled:b "
+	  "usable:b error:s", NULL },
+	{ "HarnessList", "harnesses:[Harness]", NULL },
+	{ "Policy", "name:s description:s source:s root:s=host|image limits:o", NULL },
+	{ "PolicyList", "policies:[Policy]", NULL },
+	{ "ExecRequest", EXEC_MEMBERS, "argv" },
+	{ "JailRequest", EXEC_MEMBERS " policy:s user:s binds:[s] limits:{s}", "argv" },
+};
+/* clang-format on */
+
+static void reference(struct jw *w, const char *name, size_t n)
+{
+	char ref[96];
+	snprintf(ref, sizeof(ref), "#/components/schemas/%.*s", (int)n, name);
+	jw_str(w, "$ref", ref);
+}
+
+/* Words of `text` between `separator`s as an array of strings. */
+static void words(struct jw *w, const char *key, const char *text, size_t n, char separator)
+{
+	jw_open(w, key, '[');
+	for (const char *p = text, *end = text + n; p < end;) {
+		const char *stop = memchr(p, separator, (size_t)(end - p));
+		stop = stop ? stop : end;
+		jw_bytes(w, NULL, p, (size_t)(stop - p));
+		p = stop + 1;
+	}
+	jw_close(w, ']');
+}
+
+static void type(struct jw *w, const char *key, const char *t, size_t n)
+{
+	bool compound = t[0] == '[' || t[0] == '{', one_of = n > 2 && t[0] == 's' && t[1] == '=';
+	const char *plain = t[0] == '['             ? "array"
+	                    : t[0] == '{'           ? "object"
+	                    : one_of                ? "string"
+	                    : n == 1 && t[0] == 's' ? "string"
+	                    : n == 1 && t[0] == 'i' ? "integer"
+	                    : n == 1 && t[0] == 'b' ? "boolean"
+	                    : n == 1 && t[0] == 'o' ? "object"
+	                                            : NULL;
+	jw_open(w, key, '{');
+	if (plain)
+		jw_str(w, "type", plain);
+	else
+		reference(w, t, n);
+	if (compound)
+		type(w, t[0] == '[' ? "items" : "additionalProperties", t + 1, n - 2);
+	if (one_of)
+		words(w, "enum", t + 2, n - 2, '|');
+	jw_close(w, '}');
+}
+
+static void schema(struct jw *w, const struct schema *s)
+{
+	jw_open(w, s->name, '{');
+	jw_str(w, "type", "object");
+	jw_open(w, "properties", '{');
+	for (const char *p = s->members; *p;) {
+		char name[32];
+		size_t nname = strcspn(p, ":"), n = strcspn(p + nname + 1, " ");
+		snprintf(name, sizeof(name), "%.*s", (int)nname, p);
+		type(w, name, p + nname + 1, n);
+		p += nname + 1 + n;
+		p += strspn(p, " ");
+	}
+	jw_close(w, '}');
+	if (s->required) {
+		words(w, "required", s->required, strlen(s->required), ' ');
+		jw_bool(w, "additionalProperties", false);
+	}
+	jw_close(w, '}');
+}
+
+static void content(struct jw *w, const char *media, const char *name)
+{
+	jw_open(w, "content", '{');
+	jw_open(w, media, '{');
+	jw_open(w, "schema", '{');
+	reference(w, name, strlen(name));
+	jw_close(w, '}');
+	jw_close(w, '}');
+	jw_close(w, '}');
+}
+
+static void parameter(struct jw *w, const char *name, size_t n, const char *in)
+{
+	jw_open(w, NULL, '{');
+	jw_bytes(w, "name", name, n);
+	jw_str(w, "in", in);
+	jw_bool(w, "required", strcmp(in, "path") == 0);
+	jw_open(w, "schema", '{');
+	jw_str(w, "type", "string");
+	jw_close(w, '}');
+	jw_close(w, '}');
+}
+
+static void parameters(struct jw *w, const struct route *r)
+{
+	jw_open(w, "parameters", '[');
+	for (const char *p = r->pattern; (p = strchr(p, '{')); p++)
+		parameter(w, p + 1, strcspn(p + 1, ".}"), "path");
+	for (const char *q = r->query; q && *q;) {
+		size_t n = strcspn(q, " ");
+		parameter(w, q, n, "query");
+		q += n + strspn(q + n, " ");
+	}
+	jw_close(w, ']');
+}
+
+static void operation(struct jw *w, const struct route *r)
+{
+	char method[8] = "";
+	for (size_t i = 0; i + 1 < sizeof(method) && r->method[i]; i++)
+		method[i] = (char)tolower((unsigned char)r->method[i]);
+	jw_open(w, method, '{');
+	jw_str(w, "summary", r->summary);
+	parameters(w, r);
+	if (r->request) {
+		jw_open(w, "requestBody", '{');
+		jw_bool(w, "required", true);
+		content(w, "application/json", r->request);
+		jw_close(w, '}');
+	}
+	jw_open(w, "responses", '{');
+	jw_open(w, "2XX", '{');
+	jw_str(w, "description", "Done or accepted");
+	if (r->response)
+		content(w, "application/json", r->response);
+	jw_close(w, '}');
+	jw_open(w, "default", '{');
+	jw_str(w, "description", "Refused");
+	content(w, "application/problem+json", "Problem");
+	jw_close(w, '}');
+	jw_close(w, '}');
+	jw_close(w, '}');
+}
+
+/* Routes of one path stand together in the table. */
+static void paths(struct jw *w)
+{
+	size_t n;
+	const struct route *table = routes_table(&n);
+	jw_open(w, "paths", '{');
+	for (size_t i = 0; i < n; i++) {
+		bool first = i == 0 || strcmp(table[i].pattern, table[i - 1].pattern) != 0;
+		bool last = i + 1 == n || strcmp(table[i].pattern, table[i + 1].pattern) != 0;
+		char path[128];
+		(void)str_copy(path, sizeof(path), table[i].pattern);
+		char *rest = strstr(path, "...}");
+		if (rest)
+			memcpy(rest, "}", 2); /* OpenAPI has no word for it */
+		if (first)
+			jw_open(w, path, '{');
+		operation(w, &table[i]);
+		if (last)
+			jw_close(w, '}');
+	}
+	jw_close(w, '}');
+}
+
+void openapi_print(struct buf *to)
+{
+	struct jw w = JW_INIT(to);
+	jw_open(&w, NULL, '{');
+	jw_str(&w, "openapi", "3.1.0");
+	jw_open(&w, "info", '{');
+	jw_str(&w, "title", "agentbox");
+	jw_str(&w, "version", AGENTBOX_VERSION);
+	jw_str(&w, "description",
+	        "Coding agents as the execution engine of a server. Over a Unix "
+	        "socket: /run/agentbox/agentbox.sock.");
+	jw_close(&w, '}');
+	paths(&w);
+	jw_open(&w, "components", '{');
+	jw_open(&w, "schemas", '{');
+	for (size_t i = 0; i < ARRAY_LEN(schemas); i++)
+		schema(&w, &schemas[i]);
+	jw_close(&w, '}');
+	jw_close(&w, '}');
+	jw_close(&w, '}');
+}

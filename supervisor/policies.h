@@ -1,0 +1,39 @@
+/*
+ * policies.h - root's compiled policies as the supervisor holds them: the
+ * sealed memfd agentboxd sends, mapped read-only, checked again.
+ *
+ * A reload replaces the set; the generation in each request tells agentboxd
+ * which one the index belongs to.
+ */
+#ifndef SUPERVISOR_POLICIES_H
+#define SUPERVISOR_POLICIES_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "policy/policy.h"
+
+struct policies;
+
+struct policies *policies_new(void);
+void policies_free(struct policies *p);
+
+/* Takes fd.  The old set stays when this one does not check. */
+MUST_USE int policies_load(struct policies *p, int fd, struct err *e);
+bool policies_ready(const struct policies *p); /* one set has been loaded */
+
+/* The set in use (borrowed: for the turn), or NULL before the first load. */
+const struct policy_set *policies_set(const struct policies *p);
+/* Index of the policy (NULL name: root's default_policy); *ret (borrowed: for the turn).  -ENOENT naming those there are. */
+MUST_USE int policies_find(
+        const struct policies *p, const char *name, const struct policy **ret, struct err *e);
+
+/* ---- JSON for the API ---- */
+void policies_list(const struct policies *p, struct buf *json); /* objects separated by commas */
+MUST_USE int policies_show(
+        const struct policies *p, const char *name, struct buf *json, struct err *e);
+/* Members of one `struct limits`: "memory":N,... without braces; zero ones are left out. */
+void policies_limits_json(const struct limits *l, struct buf *json);
+/* ["userns","mountns",...] of the bits. */
+void policies_layers_json(uint32_t layers, struct buf *json);
+
+#endif

@@ -1,0 +1,47 @@
+/*
+ * problem.h - refusals as RFC 9457 application/problem+json:
+ * {"type":"urn:agentbox:error:KIND","title","status","detail","hint"?}.
+ *
+ * KIND is for programs and part of the contract; detail says what is wrong,
+ * hint what to do.  Both answer the request.
+ */
+#ifndef SUPERVISOR_PROBLEM_H
+#define SUPERVISOR_PROBLEM_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "supervisor/http.h"
+
+/* symbol, status, kind, title */
+#define PROBLEMS(X)                                                                                \
+	X(BAD_REQUEST, 400, "bad_request", "Bad Request")                                          \
+	X(FORBIDDEN, 403, "forbidden", "Forbidden")                                                \
+	X(NOT_FOUND, 404, "not_found", "Not Found")                                                \
+	X(METHOD, 405, "method_not_allowed", "Method Not Allowed")                                 \
+	X(CONFLICT, 409, "conflict", "Conflict")                                                   \
+	X(TOO_LARGE, 413, "too_large", "Content Too Large")                                        \
+	X(HARNESS_INVALID, 422, "harness_invalid", "Harness Invalid")                              \
+	X(POLICY_UNMET, 422, "policy_unmet", "Policy Unmet")                                       \
+	X(UPGRADE, 426, "upgrade_required", "Upgrade Required")                                    \
+	X(QUEUE_FULL, 429, "queue_full", "Queue Full")                                             \
+	X(QUOTA, 429, "quota", "Quota Exceeded")                                                   \
+	X(INTERNAL, 500, "internal", "Internal Server Error")                                      \
+	X(DRAINING, 503, "draining", "Service Unavailable")
+
+enum problem {
+#define PROBLEM_ENUM(sym, status, kind, title) PROBLEM_##sym,
+	PROBLEMS(PROBLEM_ENUM)
+#undef PROBLEM_ENUM
+	        PROBLEM_COUNT
+};
+
+/* `hint` may be NULL. */
+void problem_reply(struct http_request *r, enum problem p, const char *hint, const char *fmt, ...)
+        __attribute__((format(printf, 4, 5)));
+/* What an error of ours means to a client; -ENOEXEC is `unmet` (a harness or a policy). */
+enum problem problem_of(int code, enum problem unmet);
+void problem_err(struct http_request *r, const struct err *e, enum problem unmet);
+/* The document itself; pure. */
+void problem_text(struct buf *to, enum problem p, const char *detail, const char *hint);
+
+#endif

@@ -1,0 +1,72 @@
+/*
+ * pump.h - moves an agent's bytes: reads stdout and stderr through the ring,
+ * splits lines, writes stdin.
+ *
+ * Memory is flat whatever the agent does: at most LIMIT_LINE bytes are held of
+ * a line, what is longer is passed on in pieces of LIMIT_RAW_PIECE (`whole`
+ * false) up to its newline; an agent that never reads its stdin blocks
+ * nothing.  While ready() is false nothing more is read (the pipe fills and the
+ * agent waits).
+ *
+ * Line splitting alone is struct splitter: pure, linear in the bytes.
+ */
+#ifndef SUPERVISOR_PUMP_H
+#define SUPERVISOR_PUMP_H
+
+#include "base/buf.h"
+#include "base/limits.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct loop;
+
+/* ---- lines ---- */
+
+struct splitter {
+	struct buf rest;        /* a line without its end yet */
+	bool over;              /* within a line that is passed on in pieces */
+	size_t line_max, piece; /* LIMIT_LINE, LIMIT_RAW_PIECE; smaller in tests */
+};
+#define SPLITTER_INIT                                                                              \
+	{                                                                                          \
+		.rest = BUF_INIT(LIMIT_LINE + LIMIT_PUMP_READ), .line_max = LIMIT_LINE,            \
+		.piece = LIMIT_RAW_PIECE                                                           \
+	}
+
+/* n bytes without their newline; `whole` false: a piece of a long line. */
+typedef void splitter_line_fn(void *ctx, const char *p, size_t n, bool whole);
+void splitter_feed(struct splitter *s, const char *p, size_t n, splitter_line_fn *line, void *ctx);
+/* The end of the stream: a last line without newline is a line. */
+void splitter_end(struct splitter *s, splitter_line_fn *line, void *ctx);
+void splitter_done(struct splitter *s);
+
+/* ---- the pump ---- */
+
+struct pump;
+
+enum pump_stream { PUMP_STDOUT, PUMP_STDERR };
+enum { PUMP_RETRY_MS = 10 /* how soon ready() is asked again: well below a human's notice */ };
+
+struct pump_calls {
+	void (*line)(void *ctx, enum pump_stream s, const char *p, size_t n, bool whole);
+	/* Every read, before its lines: for counting. */
+	void (*bytes)(void *ctx, enum pump_stream s, size_t n);
+	bool (*ready)(void *ctx);
+	/* Both streams are at their end.  Once; not from within pump_new. */
+	void (*drained)(void *ctx);
+};
+
+/* Takes the descriptors: {stdin write end, stdout, stderr read ends}.  calls and ctx are borrowed
+ * until pump_close. */
+struct pump *pump_new(struct loop *l, const int fds[3], const struct pump_calls *calls, void *ctx);
+/* Queues bytes for stdin (-ENOBUFS beyond LIMIT_PROMPT * 2); `eof`: close it after them. */
+int pump_write(struct pump *p, const char *bytes, size_t n, bool eof);
+bool pump_drained(const struct pump *p);
+/* Stops reading: what is not yet read is given up and drained() comes. */
+void pump_give_up(struct pump *p);
+/* No more callbacks; freed when the kernel has given back the buffers.  NULL is fine. */
+void pump_close(struct pump *p);
+
+#endif

@@ -1,0 +1,87 @@
+/*
+ * runs.h - runs: accept, queue, list, cancel.
+ *
+ * A run is accepted when its record is committed; only then does done() come
+ * and the client may be told.  How a run proceeds is run.h (the table of
+ * states) and runner.h (what is done at each step).  Following a run means a
+ * cursor into its session's event log (eventlog.h) from run_info.from_seq on, keeping
+ * lines whose run is this one, until run.done.
+ */
+#ifndef SUPERVISOR_RUNS_H
+#define SUPERVISOR_RUNS_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/id.h"
+#include "supervisor/sessions.h"
+#include "supervisor/stats.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct daemon;
+struct runs;
+struct run;
+
+struct run_request {
+	const char *user, *goal, *harness;
+	const char *prompt; /* any bytes without NUL, UTF-8 */
+	size_t prompt_len;
+	const char *idempotency_key; /* NULL: none; per user */
+	int priority;                /* 0..9, 9 first; within the user's own runs */
+	/* {{name}} in the prompt and the system prompt is replaced by the value. */
+	const char *const *param_names, *const *param_values;
+	size_t nparams;
+};
+
+struct run_info {
+	char id[ID_MAX], session[ID_MAX];
+	char harness[NAME_MAX_LEN];
+	char status[16];   /* queued running, or the end's status */
+	uint64_t from_seq; /* no event of the run has a smaller number */
+	bool finished;
+	bool existed; /* create: the idempotency key was known, this is the earlier run */
+};
+
+struct runs *runs_new(struct daemon *d);
+void runs_free(struct runs *r);
+/* Takes up what the store holds from before: queued runs again, started ones as interrupted. */
+MUST_USE int runs_recover(struct runs *r, struct err *e);
+
+/* `rc` < 0: refused (-EINVAL request, -ENOENT harness, -ENOEXEC harness cannot be honoured or
+ * policy unmet, -EAGAIN queue full, -EBUSY key used for another request, -ESHUTDOWN draining).
+ * May be called before runs_create returns when it is refused. */
+typedef void runs_created_fn(void *ctx, int rc, const struct run_info *info, const struct err *e);
+void runs_create(struct runs *r, const struct run_request *q, runs_created_fn *done, void *ctx);
+
+MUST_USE int runs_info(struct runs *r, const char *id, struct run_info *ret, struct err *e);
+/* 0, also when it is already being cancelled; -ENOENT; -EALREADY when it has ended. */
+MUST_USE int runs_cancel(struct runs *r, const char *id, struct err *e);
+
+/* ---- JSON for the API: objects as documented in docs/API.md ---- */
+MUST_USE int runs_show(struct runs *r, const char *id, struct buf *json, struct err *e);
+
+struct runs_filter {
+	const char *user, *goal, *session, *harness, *status; /* NULL: any */
+	const char *cursor; /* id after which to go on (newest first), or NULL */
+	unsigned limit;     /* 1..1000 */
+};
+/* Appends objects separated by commas (no brackets); ret_next is "" at the end. */
+MUST_USE int runs_list(struct runs *r, const struct runs_filter *f, struct buf *json,
+        char ret_next[ID_MAX], struct err *e);
+/* Objects {"path","bytes","sha256"} separated by commas. */
+MUST_USE int runs_artifacts(struct runs *r, const char *id, struct buf *json, struct err *e);
+/* Opens the kept copy of an artifact to read: fd (owned), size and digest (hex), or -errno. */
+MUST_USE int runs_artifact_open(struct runs *r, const char *id, const char *path,
+        uint64_t *ret_bytes, char ret_sha256[65], struct err *e);
+
+/* ---- called by runner.c ---- */
+void runs_finished(struct run *r); /* the result is durable: tell, and run the next */
+void runs_settled(struct run *r);  /* frees it when it is done and nothing is in flight */
+
+/* ---- stopping ---- */
+/* Ends running runs as interrupted (queued ones stay queued); done() when the last is saved. */
+void runs_stop(struct runs *r, void (*done)(void *ctx), void *ctx);
+
+#endif

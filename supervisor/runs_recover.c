@@ -1,0 +1,193 @@
+/*
+ * What a run was doing when the supervisor ended without finishing it:
+ *
+ *	run.done is in the event log: the result was written, the commit was
+ *		not: it is committed now.
+ *	run.started is in the log, or the record says running: interrupted; the
+ *		jail was killed with the supervisor's connection.
+ *	neither: it is queued again, in its old place.
+ */
+#include "supervisor/runs_private.h"
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "supervisor/artifacts.h"
+#include "supervisor/daemon.h"
+#include "supervisor/eventlog.h"
+#include "supervisor/harnesses.h"
+#include "supervisor/hash.h"
+#include "supervisor/result.h"
+#include "supervisor/runner.h"
+#include "supervisor/store.h"
+
+#include <string.h>
+
+struct found {
+	char id[ID_MAX], session[ID_MAX], harness[NAME_MAX_LEN];
+	char *user, *goal, *prompt, *params; /* owned */
+	size_t prompt_len;
+	int priority;
+	int64_t created_ms;
+	uint64_t from_seq;
+	bool running;
+};
+
+struct all {
+	struct found *items; /* owned */
+	size_t n;
+};
+
+static void collect(void *ctx, const struct store_run *x)
+{
+	struct all *a = ctx;
+	a->items = xrealloc(a->items, a->n + 1, sizeof(*a->items));
+	struct found *f = &a->items[a->n++];
+	memset(f, 0, sizeof(*f));
+	(void)str_copy(f->id, sizeof(f->id), x->id);
+	(void)str_copy(f->session, sizeof(f->session), x->session);
+	(void)str_copy(f->harness, sizeof(f->harness), x->harness);
+	f->user = xstrdup(x->user);
+	f->goal = xstrdup(x->goal);
+	f->prompt = xcalloc(1, x->prompt_len + 1);
+	memcpy(f->prompt, x->prompt, x->prompt_len);
+	f->prompt_len = x->prompt_len;
+	f->params = x->params ? xstrdup(x->params) : NULL;
+	f->priority = x->priority;
+	f->created_ms = x->created_ms;
+	f->from_seq = x->from_seq;
+	f->running = strcmp(x->status, "queued") != 0;
+}
+
+/* ---- ending what cannot go on ---- */
+
+static void finish(struct daemon *d, const struct found *f, const char *status, const char *result,
+        const struct artifacts_result *kept)
+{
+	struct store_finish x = {
+	        .run = f->id,
+	        .session = f->session,
+	        .status = status,
+	        .result = result,
+	        .ended_ms = clock_wall_ms(),
+	        .artifacts = kept->files,
+	        .nartifacts = kept->nfiles,
+	};
+	store_finish_run(d->store, &x, eventlog_sync_fd(d->log, f->session), NULL, NULL);
+}
+
+static void read_artifacts(const struct json *result, struct artifacts_result *ret)
+{
+	for (const struct json *a = json_first(json_get(result, "artifacts")); a;
+	        a = json_next(a)) {
+		ret->files = xrealloc(ret->files, ret->nfiles + 1, sizeof(*ret->files));
+		struct artifact *to = &ret->files[ret->nfiles++];
+		memset(to, 0, sizeof(*to));
+		to->path = xstrdup(json_str(a, "path", ""));
+		to->bytes = (uint64_t)json_int(a, "bytes", 0);
+		(void)str_copy(to->sha256, sizeof(to->sha256), json_str(a, "sha256", ""));
+	}
+}
+
+/* run.done was written, its commit was not. */
+static bool finish_from_log(struct daemon *d, const struct found *f)
+{
+	auto_free char *line = eventlog_find(d->log, f->session, f->id, "run.done");
+	auto_json struct json *event = line ? json_parse(line, strlen(line), NULL) : NULL;
+	const struct json *result = json_get(event, "result");
+	const char *status = json_str(result, "status", NULL);
+	auto_buf struct buf text = BUF_INIT(LIMIT_EVENT);
+	if (!status || json_print(result, &text) < 0)
+		return false;
+	struct artifacts_result kept = {0};
+	read_artifacts(result, &kept);
+	finish(d, f, status, text.p, &kept);
+	artifacts_result_done(&kept);
+	return true;
+}
+
+static void interrupt(struct daemon *d, const struct found *f, const char *why)
+{
+	static const struct artifacts_result none;
+	struct err e;
+	auto_buf struct buf result = BUF_INIT(64 << 10);
+	auto_buf struct buf members = BUF_INIT(65 << 10);
+	result_interrupted(f->id, f->session, f->harness, why, &result);
+	struct jw w = JW_INIT(&members);
+	jw_raw(&w, "result", result.p, result.len);
+	if (eventlog_append(d->log, f->session, f->id, EVENT_RUN_DONE, members.p, members.len, &e) <
+	        0)
+		log_err("r=%s: %s", f->id, e.text);
+	finish(d, f, run_status_name(RUN_INTERRUPTED), result.p, &none);
+	d->stats.runs_done[RUN_INTERRUPTED]++;
+}
+
+/* ---- going on ---- */
+
+static int requeue(struct runs *rs, struct found *f, struct err *e)
+{
+	struct harness *h;
+	struct session *x;
+	int rc = harnesses_get(rs->daemon->harnesses, f->harness, &h, e);
+	if (rc < 0)
+		return rc;
+	rc = sessions_hold(rs->daemon->sessions, f->user, f->goal, &x, e);
+	if (rc < 0) {
+		harness_unref(h);
+		return rc;
+	}
+	struct run *r = xnew(struct run);
+	runner_init(r);
+	memcpy(r->id, f->id, sizeof(r->id));
+	r->d = rs->daemon;
+	r->runs = rs;
+	r->harness = h;
+	r->session = x;
+	r->prompt = take(f->prompt);
+	r->prompt_len = f->prompt_len;
+	r->params = take(f->params);
+	r->created_ms = f->created_ms;
+	r->from_seq = f->from_seq;
+	r->job.priority = f->priority;
+	list_append(&rs->active[hash_text(r->id) % RUNS_BUCKETS], &r->link);
+	runs_enqueue(rs, r);
+	return 0;
+}
+
+static void recover(struct runs *rs, struct found *f)
+{
+	struct daemon *d = rs->daemon;
+	struct err e;
+	if (eventlog_open(d->log, f->session, &e) < 0) {
+		log_err("r=%s: %s", f->id,
+		        e.text); /* stays unfinished; the next start tries again */
+		return;
+	}
+	if (finish_from_log(d, f))
+		return;
+	auto_free char *started = eventlog_find(d->log, f->session, f->id, "run.started");
+	if (f->running || started)
+		interrupt(d, f, "the supervisor ended while it ran");
+	else if (requeue(rs, f, &e) < 0)
+		interrupt(d, f, e.text);
+}
+
+int runs_recover(struct runs *rs, struct err *e)
+{
+	struct all a = {0};
+	int rc = store_unfinished(rs->daemon->store, collect, &a, e);
+	for (size_t i = 0; i < a.n; i++) {
+		if (rc == 0)
+			recover(rs, &a.items[i]);
+		free(a.items[i].user);
+		free(a.items[i].goal);
+		free(a.items[i].prompt);
+		free(a.items[i].params);
+	}
+	if (rc == 0 && a.n)
+		log_info("%zu runs of before were taken up", a.n);
+	free(a.items);
+	return rc;
+}

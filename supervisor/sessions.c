@@ -1,0 +1,340 @@
+#include "supervisor/sessions.h"
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "supervisor/artifacts.h"
+#include "supervisor/daemon.h"
+#include "supervisor/eventlog.h"
+#include "supervisor/hash.h"
+#include "supervisor/jails.h"
+#include "supervisor/store.h"
+
+#include <string.h>
+
+enum { BUCKETS = 1024, LIST_MAX = 1000 };
+
+struct sessions {
+	struct daemon *daemon;     /* borrowed */
+	struct list live[BUCKETS]; /* session.link, by hash of the id */
+	struct list deletions;     /* deletion.link */
+};
+
+/* A session on its way out. */
+struct deletion {
+	struct list link; /* in sessions.deletions */
+	struct sessions *sessions;
+	char id[ID_MAX];
+	char (*runs)[ID_MAX]; /* owned: whose artifacts go */
+	size_t nruns;
+	sessions_done_fn *done;
+	void *ctx;
+};
+
+/* ---- life ---- */
+
+struct sessions *sessions_new(struct daemon *d)
+{
+	struct sessions *s = xnew(struct sessions);
+	s->daemon = d;
+	for (size_t i = 0; i < BUCKETS; i++)
+		list_init(&s->live[i]);
+	list_init(&s->deletions);
+	return s;
+}
+
+static void session_free(struct session *x)
+{
+	list_remove(&x->link);
+	free(x->user);
+	free(x->goal);
+	free(x);
+}
+
+void sessions_free(struct sessions *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < BUCKETS; i++)
+		list_for_each(x, &s->live[i], struct session, link) session_free(x);
+	list_for_each(x, &s->deletions, struct deletion, link)
+	{
+		free(x->runs);
+		free(x);
+	}
+	free(s);
+}
+
+/* ---- names ---- */
+
+static int utf8_follow(unsigned char c)
+{
+	return c < 0x80 ? 0 : c < 0xc2 ? -1 : c < 0xe0 ? 1 : c < 0xf0 ? 2 : c < 0xf5 ? 3 : -1;
+}
+
+int session_part_check(const char *what, const char *text, struct err *e)
+{
+	if (!text || !*text)
+		return err_set(e, -EINVAL, "%s is empty", what);
+	if (strlen(text) > SESSION_PART_MAX)
+		return err_set(e, -EINVAL, "%s is longer than %d bytes", what, SESSION_PART_MAX);
+	for (const unsigned char *p = (const unsigned char *)text; *p;) {
+		if (*p < 0x20 || *p == 0x7f)
+			return err_set(e, -EINVAL, "%s has a control character", what);
+		int follow = utf8_follow(*p++);
+		while (follow > 0 && (*p & 0xc0) == 0x80) {
+			follow--;
+			p++;
+		}
+		if (follow)
+			return err_set(e, -EINVAL, "%s is not UTF-8", what);
+	}
+	return 0;
+}
+
+/* ---- in memory ---- */
+
+struct session *sessions_live(struct sessions *s, const char *id)
+{
+	list_for_each(x, &s->live[hash_text(id) % BUCKETS], struct session,
+	        link) if (strcmp(x->id, id) == 0) return x;
+	return NULL;
+}
+
+/* Only sessions with runs are here, so a walk is short; the pair is looked for once a run. */
+static struct session *live_pair(struct sessions *s, const char *user, const char *goal)
+{
+	for (size_t i = 0; i < BUCKETS; i++)
+		list_for_each(x, &s->live[i], struct session,
+		        link) if (strcmp(x->user, user) == 0 &&
+		                  strcmp(x->goal, goal) == 0) return x;
+	return NULL;
+}
+
+static bool deleting(const struct sessions *s, const char *id)
+{
+	list_for_each(
+	        x, &s->deletions, struct deletion, link) if (strcmp(x->id, id) == 0) return true;
+	return false;
+}
+
+static void got_seeded(void *ctx, const struct store_session *s)
+{
+	*(bool *)ctx = s->seeded;
+}
+
+int sessions_hold(
+        struct sessions *s, const char *user, const char *goal, struct session **ret, struct err *e)
+{
+	int rc = session_part_check("session.userId", user, e);
+	if (rc == 0)
+		rc = session_part_check("session.goalId", goal, e);
+	if (rc < 0)
+		return rc;
+	struct session *x = live_pair(s, user, goal);
+	if (x) {
+		x->users++;
+		*ret = x;
+		return 0;
+	}
+	char id[ID_MAX];
+	bool seeded = false;
+	rc = store_session_id(s->daemon->store, user, goal, id, e);
+	if (rc == -ENOENT)
+		id_new("ses", id);
+	else if (rc == 0)
+		rc = store_session(s->daemon->store, id, got_seeded, &seeded, e);
+	if (rc < 0 && rc != -ENOENT)
+		return rc;
+	if (deleting(s, id))
+		return err_set(e, -EBUSY, "session %s is being deleted", id);
+	x = xnew(struct session);
+	memcpy(x->id, id, sizeof(x->id));
+	x->user = xstrdup(user);
+	x->goal = xstrdup(goal);
+	x->seeded = seeded;
+	x->users = 1;
+	sched_session_init(&x->lane);
+	list_append(&s->live[hash_text(id) % BUCKETS], &x->link);
+	*ret = x;
+	return 0;
+}
+
+void sessions_drop(struct sessions *s, struct session *x)
+{
+	(void)s;
+	if (x && --x->users == 0)
+		session_free(x);
+}
+
+size_t sessions_count(struct sessions *s)
+{
+	return store_session_count(s->daemon->store);
+}
+
+/* ---- JSON ---- */
+
+struct showing {
+	struct sessions *sessions;
+	struct jw w;
+	char last[ID_MAX];
+	size_t n;
+};
+
+static void when(struct jw *w, const char *key, int64_t ms)
+{
+	char text[CLOCK_TEXT_MAX];
+	clock_rfc3339(ms, text);
+	jw_str(w, key, text);
+}
+
+static void show(void *ctx, const struct store_session *x)
+{
+	struct showing *v = ctx;
+	const struct session *live = sessions_live(v->sessions, x->id);
+	jw_open(&v->w, NULL, '{');
+	jw_str(&v->w, "sessionId", x->id);
+	jw_str(&v->w, "userId", x->user);
+	jw_str(&v->w, "goalId", x->goal);
+	when(&v->w, "createdAt", x->created_ms);
+	when(&v->w, "usedAt", x->used_ms);
+	jw_int(&v->w, "runs", (int64_t)x->runs);
+	jw_bool(&v->w, "active", live != NULL);
+	jw_close(&v->w, '}');
+	(void)str_copy(v->last, sizeof(v->last), x->id);
+	v->n++;
+}
+
+int sessions_show(struct sessions *s, const char *id, struct buf *json, struct err *e)
+{
+	struct showing v = {.sessions = s, .w = JW_INIT(json)};
+	return store_session(s->daemon->store, id, show, &v, e);
+}
+
+int sessions_list(struct sessions *s, const struct sessions_filter *f, struct buf *json,
+        char ret_next[ID_MAX], struct err *e)
+{
+	unsigned limit = f->limit && f->limit < LIST_MAX ? f->limit : LIST_MAX;
+	struct showing v = {.sessions = s, .w = JW_INIT(json)};
+	int rc = store_sessions(s->daemon->store, f->user, f->goal, f->cursor, limit, show, &v, e);
+	if (rc == 0)
+		(void)str_copy(ret_next, ID_MAX, v.n == limit ? v.last : "");
+	return rc;
+}
+
+/* ---- making one without a run ---- */
+
+struct making {
+	struct sessions *sessions;
+	struct session *session;
+	sessions_made_fn *done;
+	void *ctx;
+};
+
+static void made(void *ctx, int rc, const struct err *e)
+{
+	auto_free struct making *m = ctx;
+	m->done(m->ctx, rc, m->session->id, e);
+	sessions_drop(m->sessions, m->session);
+}
+
+void sessions_make(
+        struct sessions *s, const char *user, const char *goal, sessions_made_fn *done, void *ctx)
+{
+	struct err e;
+	struct session *x;
+	int rc = sessions_hold(s, user, goal, &x, &e);
+	if (rc < 0) {
+		done(ctx, rc, NULL, &e);
+		return;
+	}
+	struct making *m = xnew(struct making);
+	*m = (struct making){s, x, done, ctx};
+	struct store_session row = {
+	        .id = x->id, .user = x->user, .goal = x->goal, .created_ms = clock_wall_ms()};
+	store_add_session(s->daemon->store, &row, made, m);
+}
+
+/* ---- deleting ---- */
+
+static void deletion_end(struct deletion *x, int rc, const struct err *e)
+{
+	list_remove(&x->link);
+	if (x->done)
+		x->done(x->ctx, rc, e);
+	free(x->runs);
+	free(x);
+}
+
+/* The records are gone: what is left of files belongs to nobody, so a failure is only logged. */
+static void forgotten(void *ctx, int rc, const struct err *e)
+{
+	struct deletion *x = ctx;
+	struct daemon *d = x->sessions->daemon;
+	struct err why;
+	for (size_t i = 0; rc == 0 && i < x->nruns; i++)
+		if (artifacts_remove(d->artifacts_fd, x->runs[i], &why) < 0)
+			log_warn("s=%s: %s", x->id, why.text);
+	if (rc == 0 && eventlog_remove(d->log, x->id, &why) < 0)
+		log_warn("s=%s: %s", x->id, why.text);
+	deletion_end(x, rc, e);
+}
+
+static void removed(void *ctx, const struct jail_reply *r, int fds[MSG_FDS])
+{
+	(void)fds;
+	struct deletion *x = ctx;
+	if (r->err.code && r->err.code != -ENOENT) {
+		deletion_end(x, r->err.code, &r->err);
+		return;
+	}
+	store_delete_session(x->sessions->daemon->store, x->id, forgotten, x);
+}
+
+static void count_run(void *ctx, const struct store_run *r)
+{
+	struct deletion *x = ctx;
+	x->runs = xrealloc(x->runs, x->nruns + 1, sizeof(*x->runs));
+	(void)str_copy(x->runs[x->nruns++], ID_MAX, r->id);
+}
+
+static void nothing(void *ctx, const struct store_session *s)
+{
+	(void)ctx;
+	(void)s;
+}
+
+static int may_delete(struct sessions *s, const char *id, struct err *e)
+{
+	int rc = store_session(s->daemon->store, id, nothing, NULL, e);
+	if (rc < 0)
+		return rc;
+	if (sessions_live(s, id))
+		return err_set(
+		        e, -EBUSY, "session %s has runs that wait or run: cancel them first", id);
+	return deleting(s, id) ? err_set(e, -EBUSY, "session %s is being deleted", id) : 0;
+}
+
+void sessions_delete(struct sessions *s, const char *id, sessions_done_fn *done, void *ctx)
+{
+	struct err e;
+	struct deletion *x = xnew(struct deletion);
+	int rc = may_delete(s, id, &e);
+	if (rc == 0) {
+		struct store_run_filter f = {.session = id, .limit = UINT32_MAX};
+		rc = store_runs(s->daemon->store, &f, count_run, x, &e);
+	}
+	if (rc < 0) {
+		done(ctx, rc, &e);
+		free(x->runs);
+		free(x);
+		return;
+	}
+	x->sessions = s;
+	(void)str_copy(x->id, sizeof(x->id), id); /* the store knows it: an id */
+	x->done = done;
+	x->ctx = ctx;
+	list_append(&s->deletions, &x->link);
+	jails_session_delete(s->daemon->jails, id, removed, x);
+}

@@ -1,0 +1,45 @@
+/*
+ * stream.h - events to clients: as Server-Sent Events, as JSON Lines, or the
+ * result alone.
+ *
+ * A follower is a cursor into the session's event log, woken by the hub; what
+ * its client does not take stays in the log.  It ends with the client, or
+ * behind the run.done of its run.
+ */
+#ifndef SUPERVISOR_STREAM_H
+#define SUPERVISOR_STREAM_H
+
+#include "base/buf.h"
+#include "base/id.h"
+#include "supervisor/eventlog.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct daemon;
+struct http_request;
+
+enum stream_format { STREAM_SSE, STREAM_NDJSON };
+
+struct stream_spec {
+	enum stream_format format;
+	char session[ID_MAX];
+	char run[ID_MAX]; /* "": events of all runs */
+	uint64_t from;    /* first number wanted; 0 is as 1 */
+	bool follow;      /* wait for more (a run's: until its run.done) */
+};
+
+/* Answers the request with the events. */
+void stream_events(struct daemon *d, struct http_request *r, const struct stream_spec *s);
+/* Answers the request with the result of the run once it has one.  The client may leave. */
+void stream_result(struct daemon *d, struct http_request *r, const char *session, const char *run,
+        uint64_t from);
+
+/* What the client wants: by Accept; Last-Event-ID goes before ?from=.  -EINVAL. */
+MUST_USE int stream_wanted(struct http_request *r, struct stream_spec *s, struct err *e);
+
+/* Appends one line of the log (without its newline) as a frame; pure. */
+void stream_frame(struct buf *to, enum stream_format f, const struct eventlog_head *h,
+        const char *line, size_t n);
+
+#endif

@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# Seeds, harness files that change, queues, many at once, deletion.
+. tests/integration/lib.sh
+
+mkdir -p "$T/etc/harnesses"
+harness() { printf -- '---\nbackend: exec\n%s\n---\n' "$2" >"$T/etc/harnesses/$1.md"; }
+harness seeded "command: [sh, -c, 'cat a/seed.txt; echo changed >a/seed.txt']
+workspace: { seed: { 'a/seed.txt': fresh } }"
+harness slow "command: [sh, -c, 'echo on; sleep 1000']"
+harness params "command: [cat]"
+printf 'runs: { max: 4 }\n' >"$T/etc/agentboxd.yaml"
+start_daemon --config "$T/etc/agentboxd.yaml" || { echo "not ok 1 - start"; echo 1..1; exit 1; }
+api() { curl -s --max-time 60 --unix-socket "$T/sock" "$@"; }
+post() { api -X POST "http://x/v1/runs$1" -d "$2"; }
+body() { printf '{"session":{"userId":"%s","goalId":"%s"},"harness":"%s","prompt":"%s"}' "$1" "$2" "$3" "${4:-hi}"; }
+field() { json "l.$1"; }
+
+is 'a seed file is there' "$(post '?wait=1' "$(body u seed seeded)" | field finalText)" fresh
+is 'and is never written again' "$(post '?wait=1' "$(body u seed seeded)" | field finalText)" changed
+
+printf -- '---\nbackend: exec\ncommand: [sh, -c, "echo one"]\n---\n' >"$T/etc/harnesses/hot.md"
+hot() { [ "$(post '?wait=1' "$(body u hot hot)" | field finalText)" = "$1" ]; }
+ok 'a new harness file is taken up' wait_for 3 hot one
+printf -- '---\nbackend: exec\ncommand: [sh, -c, "echo two"]\n---\n' >"$T/etc/harnesses/hot.md"
+ok 'a changed one too' wait_for 3 hot two
+printf -- '---\nbackend: exec\ncomand: [x]\n---\n' >"$T/etc/harnesses/hot.md"
+broken() { api http://x/v1/harnesses/hot | grep -q comand; }
+ok 'a broken save is told' wait_for 3 broken
+ok 'and the version before it stays' hot two
+rm "$T/etc/harnesses/hot.md"
+ok 'a removed one is gone' wait_for 3 not hot two
+
+is 'parameters are filled in' "$(api -X POST 'http://x/v1/runs?wait=1' -d '{"session":{"userId":"u","goalId":"p"},"harness":"params","prompt":"a {{x}} {{y}} b","params":{"x":"1{{y}}"}}' | field finalText)" 'a 1{{y}} {{y}} b'
+key=$(body u k hello)
+key="${key%\}},\"idempotencyKey\":\"k1\"}"
+first=$(post '?wait=1' "$key" | field runId)
+is 'a key gives the earlier run' "$(post '' "$key" | field runId)" "$first"
+like 'but not for another request' "$(post '' "${key/\"hi\"/\"other\"}")" '"status":409'
+for i in 1 2 3 4; do { post "" "${key/k1/k2}"; echo; } >"$T/same.$i" & done
+wait $(jobs -p | grep -v "^$DAEMON$")
+is 'four at once with one key are one run' "$(cat "$T"/same.* | json 'new Set(e.map(x=>x.runId)).size')" 1
+
+start=$(date +%s%N)
+for i in $(seq 60); do { post "?wait=1" "$(body "u$((i % 7))" "g$((i % 20))" hello)"; echo; } >"$T/many.$i" & done
+wait $(jobs -p | grep -v "^$DAEMON$")
+ms=$((($(date +%s%N) - start) / 1000000))
+is "60 runs of 7 users in 20 sessions (${ms} ms)" "$(cat "$T"/many.* | json 'e.filter(x=>x.status==="succeeded").length')" 60
+gapless() { for f in "$T"/state/supervisor/events/*.jsonl; do json 'e.every((x,i)=>x.seq===i+1)' <"$f"; done | sort -u; }
+is 'every session is numbered without a gap' "$(gapless)" true
+
+for i in 1 2 3 4 5 6; do post '' "$(body "s$i" s slow)" | field runId >"$T/slow.$i"; done
+status() { api "http://x/v1/runs/$(cat "$T/slow.$1")" | field status; }
+running() { [ "$(status 4)" = running ]; }
+ok 'four run' wait_for 5 running
+is 'the fifth waits' "$(status 5)" queued
+super=$(child_pid agentbox-supervisor)
+kill -9 "$super"
+ok 'the supervisor comes back' wait_for 5 api http://x/healthz
+again() { [ "$(status 5)" = running ] && [ "$(status 1)" = interrupted ]; }
+ok 'after its death the queue goes on, what ran is interrupted' wait_for 5 again
+id=$(api "http://x/v1/runs/$(cat "$T/slow.5")" | field sessionId)
+like 'a session with a run is not deleted' "$(api -X DELETE "http://x/v1/sessions/$id")" '"status":409'
+for i in 5 6; do api -X DELETE "http://x/v1/runs/$(cat "$T/slow.$i")" >/dev/null; done
+ended() { [ "$(status 5)" = cancelled ] && [ "$(status 6)" = cancelled ]; }
+ok 'they are cancelled' wait_for 10 ended
+api -X DELETE "http://x/v1/sessions/$id" >/dev/null
+like 'then it is deleted' "$(api "http://x/v1/sessions/$id")" '"status":404'
+ok 'with its events' test ! -e "$T/state/supervisor/events/$id.jsonl"
+ok 'and its runs' sh -c "curl -s --unix-socket '$T/sock' 'http://x/v1/runs/$(cat "$T/slow.5")' | grep -q 404"
+
+ok 'the daemon stops' stop_daemon TERM
+start_daemon --config "$T/etc/agentboxd.yaml"
+is 'runs are still there' "$(api "http://x/v1/runs/$first" | field status)" succeeded
+finish

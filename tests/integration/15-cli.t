@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# abctl by itself: help, usage, completion, what works without a daemon; then lists and a terminal.
+. tests/integration/lib.sh
+
+abctl >"$T/out" 2>"$T/err"
+is 'no verb is usage' $? 100
+like 'and shows the verbs' "$(cat "$T/out")" '^  jail +run one command'
+abctl rnu 2>"$T/err"
+is 'an unknown verb is usage' $? 100
+is 'with the one that may be meant' "$(cat "$T/err")" "abctl: usage: unknown verb 'rnu' (did you mean 'run'?)"
+abctl run hello --promt x 2>"$T/err"
+is 'an unknown option is usage' $? 100
+like 'with the one that may be meant' "$(tail -n 1 "$T/err")" "^abctl: usage: .*did you mean '--prompt'"
+verbs=$(abctl help | sed -n 's/^  \([a-z]*\) .*/\1/p')
+for verb in run jail exec ps runs show logs cancel artifacts sessions session harness policy doctor stats \
+	metrics version reload completion help; do
+	ok "$verb is listed" grep -qx "$verb" <<<"$verbs"
+	is "abctl $verb --help is abctl help $verb" "$(abctl "$verb" --help)" "$(abctl help "$verb")"
+	ok "$verb is in abctl(1)" grep -qE "^\.It Cm $verb( |\$)" docs/man/abctl.1
+done
+abctl ps 2>"$T/err"
+is 'no daemon: the system' $? 111
+like 'and how to start one' "$(tail -n 1 "$T/err")" '^abctl: system: no daemon answers.*agentboxd --state'
+
+# completion: the words bash would offer
+complete_words() {
+	bash -c '. <("$1" completion bash); shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _abctl
+		printf "%s\n" "${COMPREPLY[@]}"' _ "$BIN/abctl" "$@"
+}
+is 'completes a verb' "$(complete_words abctl sess | tr '\n' ' ')" 'sessions session '
+is 'completes an option' "$(complete_words abctl run --pr | tr '\n' ' ')" '--prompt --priority '
+is 'completes a second word' "$(complete_words abctl --json policy e)" explain
+
+# files, without a daemon
+printf -- '---\nname: x\nbackend: exec\ncomand: [true]\n---\n' >"$T/bad.md"
+ok 'harness lint refuses' not abctl harness lint "$T/bad.md"
+like 'policy explain' "$(abctl policy explain default --syscall ptrace)" 'EPERM'
+ok 'the key tables of the man pages are fresh' tools/man-keys.sh "$BIN/agentbox-policyc" --check
+ok 'the example policy is a policy' abctl policy lint packaging/examples/policy-team.yaml
+
+# shellcheck disable=SC2119 # it needs no arguments here
+start_daemon || { echo "not ok $((count + 1)) - start"; echo "1..$((count + 1))"; exit 1; }
+like 'version of both' "$(abctl version | tr '\n' ' ')" '^abctl [0-9.]+ agentboxd [0-9.]+ $'
+abctl run hello -s 'ann/a goal' -p 'good morning' >"$T/out" 2>"$T/err"
+is 'a run' $? 0
+like 'as plain text' "$(cat "$T/out")" '^Hello! You said: good morning$'
+like 'with a summary' "$(cat "$T/out")" '^succeeded, '
+like 'and its artifact' "$(cat "$T/out")" '^  out/hello\.txt  [0-9]+ B$'
+ok 'without a single escape' not grep -q "$(printf '\033')" "$T/out"
+run=$(abctl runs --json | json 'l.runs[0].runId')
+is 'one list for the session' "$(abctl runs -s 'ann/a goal' | wc -l)" 2
+is 'none for another' "$(abctl runs -s ann/other | wc -l)" 1
+is 'an artifact into a file' "$(abctl artifacts "$run" get out/hello.txt -o "$T/hello" && cat "$T/hello")" 'Hello! You said: good morning'
+ok 'no partial file is left' not test -e "$T/hello.part"
+abctl artifacts "$run" get no/such -o "$T/none" 2>"$T/err"
+is 'one that is not there' $? 100
+ok 'leaves no file' not test -e "$T/none"
+is 'a session by its names' "$(abctl exec 'ann/a goal' -- cat out/hello.txt 2>/dev/null)" 'Hello! You said: good morning'
+is 'stdin from a file of zeroes' "$(head -c 5000000 /dev/zero >"$T/z"; abctl jail -- wc -c <"$T/z" 2>/dev/null)" 5000000
+abctl jail -- yes 2>/dev/null | head -n 1 >"$T/out"
+is 'a closed stdout ends the command' "${PIPESTATUS[0]}" 141
+"$BIN/abctl" --socket "$T/sock" jail -- sh -c 'trap "exit 42" TERM; echo ready; while :; do sleep 0.1; done' >"$T/out" 2>/dev/null &
+pid=$!
+wait_for 10 grep -q ready "$T/out"
+kill -TERM $pid
+wait $pid
+is 'a signal is the command'\''s' $? 42
+if command -v script >/dev/null; then
+	TERM=xterm LC_ALL=C.UTF-8 script -qec "$BIN/abctl --socket $T/sock run hello -s ann/tty -p hi" /dev/null \
+		</dev/null >"$T/tty" 2>&1
+	like 'colours on a terminal' "$(cat -v "$T/tty")" '\[32m'
+	TERM=xterm NO_COLOR=1 script -qec "$BIN/abctl --socket $T/sock run hello -s ann/tty -p hi" /dev/null \
+		</dev/null >"$T/tty" 2>&1
+	ok 'none with NO_COLOR' not grep -qF "$(printf '\033[32m')" "$T/tty"
+fi
+evil=$(printf '\033]0;owned\007')
+abctl run hello -s ann/evil -p "$evil" >"$T/out" 2>&1
+ok 'an escape of the agent does not reach the terminal' not grep -qF "$(printf '\033')" "$T/out"
+like 'but is shown' "$(cat "$T/out")" '\^\[\]0;owned\^G'
+finish

@@ -1,0 +1,148 @@
+#!/usr/bin/env bash
+# Policies and harnesses: strict refuses by name, narrowing only narrows, hot
+# reload, egress refusals as events.
+. tests/integration/lib.sh
+
+mkdir -p "$T/etc/policy" "$T/etc/harnesses"
+cat >"$T/etc/policy/tight.yaml" <<'Y'
+extends: default
+description: a tighter one
+limits: { memory: 512M, pids: 64, nofile: 256, tmp: 1M }
+Y
+cat >"$T/etc/policy/binds.yaml" <<Y
+extends: default
+filesystem:
+  bindable:
+    - { source: $T/data, writable: true }
+    - { source: /usr/share/doc }
+Y
+mkdir "$T/data"
+echo from-host >"$T/data/file"
+chmod 755 "$T/data"
+h() { cat >"$T/etc/harnesses/$1.md"; }
+h strict <<'Y'
+---
+backend: exec
+policy: strict
+command: [echo, hi]
+---
+Y
+h wide <<'Y'
+---
+backend: exec
+policy: tight
+command: [echo, hi]
+limits: { memory: 8G }
+---
+Y
+h edit <<'Y'
+---
+backend: exec
+command: [echo, version one]
+---
+Y
+h net <<'Y'
+---
+backend: exec
+command: [sh, -c, 'curl -sS -m 5 https://registry.example/x; curl -sS -m 5 http://1.2.3.4/; curl -sS -m 5 https://1.2.3.4/; curl -sS -m 5 http://9.9.9.9:8080/; curl -sS -m 5 http://anthropic.agentbox/v1/models; true']
+---
+Y
+h late <<'Y'
+---
+backend: exec
+command: [sh, -c, 'mkdir out; echo partial >out/p.txt; sleep 100']
+artifacts: [out/*]
+limits: { timeoutMs: 1000 }
+---
+Y
+: >"$T/etc/agentboxd.yaml"
+start_daemon --config "$T/etc/agentboxd.yaml" || { echo "not ok 1 - start"; echo 1..1; exit 1; }
+
+doctor=$(abctl doctor --json)
+missing=$(node -e 'const d=JSON.parse(process.argv[1]);console.log(d.layers.filter(l=>l.have==="no").map(l=>l.layer).join(" "))' "$doctor")
+echo "# layers that this host lacks: $missing"
+abctl doctor >"$T/doctor"
+is 'doctor: the default policy can be met' $? 0
+like 'doctor names each layer' "$(cat "$T/doctor")" 'seccomp'
+abctl run strict -s u/s -p x --json >"$T/out" 2>"$T/err"
+status=$?
+if [ -n "$missing" ]; then
+	ok 'strict is refused where a layer lacks' test $status -ne 0
+	like 'by name, with the remedy' "$(cat "$T/out" "$T/err")" "${missing%% *}.*remedy|remedy.*${missing%% *}"
+	abctl jail --policy strict -- true >"$T/out" 2>&1
+	ok 'for a jail too' test $? -ge 100
+else
+	is 'strict runs where every layer is there' "$(json 'l.result.status' <"$T/out")" succeeded
+fi
+abctl run wide -s u/w -p x --json >"$T/out" 2>"$T/err"
+ok 'a harness cannot widen its policy' test $? -ne 0
+like 'the refusal names the limit' "$(cat "$T/out" "$T/err")" memory
+is 'rlimits of the policy are in force' "$(abctl jail --policy tight -- sh -c 'ulimit -n' 2>/dev/null)" 256
+is 'a narrower one from the command line too' "$(abctl jail --policy tight --limit nofile=100 -- sh -c 'ulimit -n' 2>/dev/null)" 100
+abctl jail --policy tight --limit nofile=1000 -- true 2>"$T/err"
+ok 'a wider one is refused' test $? -ge 100
+ok 'the size of /tmp is bounded' not sh -c "$BIN/abctl --socket $T/sock jail --policy tight -- dd if=/dev/zero of=/tmp/f bs=64k count=100 2>/dev/null"
+forks=$(abctl jail --policy tight -- sh -c 'i=0; while [ $i -lt 200 ]; do sleep 5 & i=$((i+1)); done 2>&1; jobs | wc -l' 2>&1)
+like 'the number of processes is bounded (pids or RLIMIT_NPROC)' "$forks" 'annot fork|temporarily unavailable'
+
+is 'a bind shows the file' "$(abctl jail --policy binds --bind "$T/data:/mnt/data" -- cat /mnt/data/file 2>/dev/null)" from-host
+ok 'read-only unless asked' not abctl jail --policy binds --bind "$T/data:/mnt/data" -- sh -c 'echo x >/mnt/data/new'
+abctl jail --policy binds --bind "/etc:/mnt/etc" -- true 2>"$T/err"
+ok 'what root does not list cannot be bound' test $? -ge 100
+like 'and is said' "$(cat "$T/err")" 'bindable|/etc'
+ln -s /etc "$T/data/link"
+ok 'not even through a link' not abctl jail --policy binds --bind "$T/data/link:/mnt/etc" -- true
+ok 'nor in default' not abctl jail --bind "$T/data:/mnt/data" -- true
+
+like 'policy ls' "$(abctl policy ls)" 'strict'
+like 'policy show' "$(abctl policy show tight --json)" '536870912|512'
+printf 'limits: { memroy: 1G }\n' >"$T/bad.yaml"
+abctl policy lint "$T/bad.yaml" >"$T/out" 2>&1
+ok 'policy lint fails' test $? -eq 1
+like 'with line and suggestion' "$(cat "$T/out")" "bad.yaml:1: .*memroy.*memory"
+printf -- '---\nbackend: exec\ncomand: [x]\n---\n' >"$T/bad.md"
+ok 'harness lint fails' not abctl harness lint "$T/bad.md"
+like 'with line and suggestion' "$(abctl harness lint "$T/bad.md" 2>&1)" "bad.md:3: .*comand.*command"
+like 'policy explain a call' "$(abctl policy explain default --syscall mount)" 'EPERM'
+like 'policy explain a host' "$(abctl policy explain default --host example.com:443)" 'refused|denied|not'
+
+# hot reload
+first() { abctl run edit -s u/e -p x --json | json 'l.result.finalText'; }
+like 'version one' "$(first)" one
+sed -i 's/version one/version two/' "$T/etc/harnesses/edit.md"
+ok 'an edit is picked up' wait_for 5 sh -c "$BIN/abctl --socket $T/sock run edit -s u/e -p x --json | grep -q 'version two'"
+printf -- '---\nbackend: exec\ncommand: [echo, three\n' >"$T/etc/harnesses/edit.md"
+sleep 1
+like 'a broken save keeps the old version' "$(first)" two
+like 'and says so' "$(abctl harness ls --json; cat "$T/log")" 'edit\.md:[0-9]+'
+printf -- '---\nbackend: exec\ncommand: [echo, new]\n---\n' >"$T/etc/harnesses/added.md"
+ok 'a new file is picked up' wait_for 5 sh -c "$BIN/abctl --socket $T/sock run added -s u/n -p x --json"
+cat >"$T/etc/policy/tight.yaml" <<'Y'
+extends: default
+limits: { nofile: 128 }
+Y
+ok 'reload of policies' abctl reload
+is 'takes the new one' "$(abctl jail --policy tight -- sh -c 'ulimit -n' 2>/dev/null)" 128
+echo 'limits: [' >"$T/etc/policy/tight.yaml"
+ok 'a broken one is refused' not abctl reload
+is 'and the old one stays' "$(abctl jail --policy tight -- sh -c 'ulimit -n' 2>/dev/null)" 128
+chmod 666 "$T/etc/policy/tight.yaml"
+ok 'a policy that others can write is refused' not abctl reload
+
+# artifacts of a run that did not end well
+abctl run late -s u/l -p x --json >"$T/out"
+is 'a timeout' "$(json 'l.result.status' <"$T/out")" timeout
+is 'still yields its artifacts' "$(json 'l.result.artifacts.map(a=>a.path).join()' <"$T/out")" out/p.txt
+
+# egress: fails at once, with an event that names the host
+start=$(date +%s%N)
+abctl run net -s u/net -p x --json >"$T/out"
+ms=$((($(date +%s%N) - start) / 1000000))
+ok "five refused attempts fail fast (${ms} ms)" test $ms -lt 4000
+denied=$(json 'e.filter(x=>x.type==="egress.denied").map(x=>x.host+":"+x.port).join(" ")' <"$T/out")
+like 'a name' "$denied" 'registry\.example'
+like 'an address on 80' "$denied" '1\.2\.3\.4:80( |$)'
+like 'an address on 443' "$denied" '1\.2\.3\.4:443'
+like 'an address on another port' "$denied" '9\.9\.9\.9:8080'
+like 'a name whose secret is not configured says so' "$(cat "$T/out")" 'ANTHROPIC_API_KEY'
+finish

@@ -1,0 +1,136 @@
+# shellcheck shell=bash
+# lib.sh - TAP and a private agentboxd for the integration tests.
+#
+#	. tests/integration/lib.sh
+#	start_daemon
+#	ok 'it greets' abctl run hello -s u/g -p hi
+#	finish
+#
+# $T is a directory of the test's own; abctl talks to the test's daemon.  All
+# of it is gone at exit, also after a failure.
+
+set -u
+BIN=${BIN:-build/release/bin}
+TESTS=${TESTS:-build/release/tests}
+count=0
+failed=0
+T=$(mktemp -d /tmp/agentbox-test.XXXXXX)
+chmod 755 "$T"
+DAEMON=''
+
+skip_all() {
+	if [ "${AGENTBOX_MUST_WORK:-0}" = 1 ]; then
+		echo "not ok 1 - must work here: $1"
+		echo "1..1"
+		exit 1
+	fi
+	echo "1..0 # SKIP $1"
+	exit 0
+}
+
+_at_exit() {
+	[ -z "$DAEMON" ] || stop_daemon KILL
+	rm -rf "$T"
+}
+trap _at_exit EXIT
+[ "$(id -u)" = 0 ] || skip_all 'needs root'
+
+# ok DESCRIPTION COMMAND...: passes when the command does
+ok() {
+	local what=$1
+	shift
+	count=$((count + 1))
+	if "$@" >"$T/ok.out" 2>&1; then
+		echo "ok $count - $what"
+		return 0
+	fi
+	echo "not ok $count - $what"
+	echo "# command: $*"
+	tail -n 20 "$T/ok.out" | sed 's/^/# /'
+	failed=1
+	return 1
+}
+
+not() { ! "$@"; }
+
+# is DESCRIPTION GOT WANT
+is() {
+	count=$((count + 1))
+	if [ "$2" = "$3" ]; then
+		echo "ok $count - $1"
+		return 0
+	fi
+	echo "not ok $count - $1"
+	printf '%s\n' "got:  $2" "want: $3" | head -c 2000 | sed 's/^/# /'
+	failed=1
+	return 1
+}
+
+# like DESCRIPTION GOT EXTENDED-REGEX (over all lines)
+like() {
+	count=$((count + 1))
+	if printf '%s\n' "$2" | grep -qE -- "$3"; then
+		echo "ok $count - $1"
+		return 0
+	fi
+	echo "not ok $count - $1"
+	printf '%s\n' "got:  $2" "want: /$3/" | head -c 2000 | sed 's/^/# /'
+	failed=1
+	return 1
+}
+
+finish() {
+	echo "1..$count"
+	exit $failed
+}
+
+abctl() { "$BIN/abctl" --socket "$T/sock" "$@"; }
+
+# start_daemon [ARGS...]: waits until it answers; its log is $T/log
+start_daemon() {
+	"$BIN/agentboxd" --state "$T/state" --socket "$T/sock" "$@" 2>>"$T/log" &
+	DAEMON=$!
+	local i
+	for i in $(seq 300); do
+		abctl version --json >/dev/null 2>&1 && return 0
+		kill -0 "$DAEMON" 2>/dev/null || break
+		sleep 0.1
+	done
+	echo "# agentboxd did not come up:"
+	tail -n 20 "$T/log" | sed 's/^/# /'
+	return 1
+}
+
+# stop_daemon [SIGNAL]: and waits for it
+stop_daemon() {
+	kill -"${1:-TERM}" "$DAEMON" 2>/dev/null
+	wait "$DAEMON" 2>/dev/null
+	local status=$?
+	DAEMON=''
+	return $status
+}
+
+# wait_for SECONDS COMMAND...: until it passes
+wait_for() {
+	local tries=$(($1 * 20)) i
+	shift
+	for i in $(seq "$tries"); do
+		"$@" >/dev/null 2>&1 && return 0
+		sleep 0.05
+	done
+	return 1
+}
+
+# The daemon's children by name.
+child_pid() { pgrep -P "$DAEMON" -f "$1" | head -n 1; }
+
+# Processes whose uid is in the lease range: those of jails of any daemon.
+jail_processes() { ps -eo uid=,pid=,stat=,args= | awk '$1 > 536936447 && $1 < 1073741824 && $3 !~ /^Z/'; }
+no_jail_processes() { [ -z "$(jail_processes)" ]; }
+
+# The cgroup directory of this test's daemon, known while it runs.
+daemon_cgroup() {
+	for fd in "/proc/$DAEMON"/fd/*; do readlink "$fd"; done | grep -m1 -E '/agentbox-[0-9a-f]+$'
+}
+
+json() { node -e 'const t=require("fs").readFileSync(0,"utf8").trim().split("\n").map(JSON.parse);const f=new Function("l","e","return "+process.argv[1]);const last=t[t.length-1];const r=f(last,t);console.log(typeof r==="string"?r:JSON.stringify(r))' "$1"; }

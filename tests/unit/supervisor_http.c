@@ -1,0 +1,474 @@
+/* The HTTP server against raw sockets: well-behaved, broken, slow and rude clients. */
+#include "supervisor/http.h"
+
+#include "base/fd.h"
+#include "base/limits.h"
+#include "tests/t.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+
+/* ---- the server, in a child ---- */
+
+static struct loop *loop;
+static struct http *server;
+static int said; /* pipe: a byte for each thing the test wants to hear of */
+
+struct later {
+	struct op op;
+	struct http_request *r;
+	int pieces;
+	bool due;
+};
+
+static void say(char c)
+{
+	if (write(said, &c, 1) != 1)
+		_exit(1);
+}
+
+static void on_later(struct op *op, int res, uint32_t flags)
+{
+	struct later *l = container_of(op, struct later, op);
+	(void)res;
+	(void)flags;
+	auto_buf struct buf b = BUF_INIT(100);
+	buf_puts(&b, "later");
+	http_reply(l->r, 200, "text/plain", &b);
+	free(l);
+}
+
+static void gone(void *ctx)
+{
+	(void)ctx;
+	say('g');
+}
+
+static void on_tick(struct op *op, int res, uint32_t flags)
+{
+	struct later *l = container_of(op, struct later, op);
+	(void)flags;
+	if (res == -ECANCELED) {
+		say('s');
+		free(l);
+		return;
+	}
+	l->due = true;
+	http_wake(l->r);
+	loop_timeout(loop, &l->op, 20, on_tick);
+}
+
+static ssize_t pull(void *ctx, char *p, size_t max)
+{
+	struct later *l = ctx;
+	if (l->pieces == 0)
+		return HTTP_END;
+	if (!l->due || max < 6)
+		return HTTP_WAIT;
+	l->due = false;
+	memcpy(p, "piece\n", 6);
+	l->pieces--;
+	return 6;
+}
+
+static ssize_t pull_flood(void *ctx, char *p, size_t max)
+{
+	(void)ctx;
+	memset(p, 'f', max);
+	return (ssize_t)max;
+}
+
+static void stream_gone(void *ctx)
+{
+	struct later *l = ctx;
+	loop_cancel(loop, &l->op);
+}
+
+static void stream(struct http_request *r, int pieces)
+{
+	struct later *l = xnew(struct later);
+	l->r = r;
+	l->pieces = pieces;
+	struct http_source s = {.pull = pull, .gone = stream_gone, .ctx = l};
+	loop_timeout(loop, &l->op, 20, on_tick);
+	http_stream(r, 200, "text/plain", -1, &s);
+}
+
+static void upgraded(void *ctx, struct http_upgraded *u, int fd, const void *p, size_t n)
+{
+	(void)ctx;
+	auto_buf struct buf b = BUF_INIT(1000);
+	buf_puts(&b, "up:");
+	buf_put(&b, p, n);
+	if (write(fd, b.p, b.len) != (ssize_t)b.len)
+		say('!');
+	http_upgraded_close(u);
+}
+
+static void echo(struct http_request *r)
+{
+	size_t n;
+	const char *p = http_body(r, &n), *q = http_query(r, "q");
+	auto_buf struct buf b = BUF_INIT(2 << 20);
+	buf_printf(&b, "%s %s q=%s n=%zu role=%d\n", http_method(r), http_path(r), q ? q : "-", n,
+	        http_peer(r)->role);
+	buf_put(&b, p, n);
+	http_reply(r, 200, "text/plain", &b);
+}
+
+static int64_t on_headers(void *ctx, struct http_request *r)
+{
+	(void)ctx;
+	if (strncmp(http_path(r), "/refused", 8) == 0) {
+		http_reply(r, 404, NULL, NULL);
+		return -1;
+	}
+	return 1 << 20;
+}
+
+static void on_request(void *ctx, struct http_request *r)
+{
+	(void)ctx;
+	const char *path = http_path(r);
+	if (strcmp(path, "/later") == 0) {
+		struct later *l = xnew(struct later);
+		l->r = r;
+		loop_timeout(loop, &l->op, 50, on_later);
+	} else if (strcmp(path, "/never") == 0) {
+		http_on_gone(r, gone, NULL);
+	} else if (strcmp(path, "/stream") == 0) {
+		stream(r, 3);
+	} else if (strcmp(path, "/forever") == 0) {
+		stream(r, 1 << 30);
+	} else if (strcmp(path, "/flood") == 0) {
+		struct http_source s = {.pull = pull_flood, .gone = gone};
+		http_stream(r, 200, "text/plain", -1, &s);
+	} else if (strcmp(path, "/up") == 0) {
+		http_upgrade(r, "test", upgraded, NULL);
+	} else if (strcmp(path, "/quit") == 0) {
+		echo(r);
+		loop_stop(loop);
+	} else {
+		echo(r);
+	}
+}
+
+static void on_too_large(void *ctx, struct http_request *r)
+{
+	(void)ctx;
+	http_reply(r, 413, NULL, NULL);
+}
+
+static void stop(struct op *op, int res, uint32_t flags)
+{
+	(void)op;
+	(void)res;
+	(void)flags;
+	loop_stop(loop);
+}
+
+static int serve(int listen_fd)
+{
+	struct err e;
+	struct op timer = {.magic = 0};
+	struct http_service s = {NULL, on_headers, on_request, on_too_large};
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	signal(SIGPIPE, SIG_IGN);
+	loop = loop_new(64, &e);
+	if (!loop || loop_enable(loop, &e) < 0)
+		return 77;
+	server = http_new(loop, listen_fd, 12345, &s, &e);
+	if (!server || loop_run(loop, &e) < 0)
+		return 1;
+	/* The end, as the daemon does it: what is in flight comes back, then all is freed. */
+	http_free(server);
+	loop_timeout(loop, &timer, 100, stop);
+	if (loop_run(loop, &e) < 0)
+		return 1;
+	loop_free(loop);
+	return 0;
+}
+
+/* ---- the clients ---- */
+
+static struct sockaddr_un address = {.sun_family = AF_UNIX};
+static socklen_t address_len;
+
+static int dial(void)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (connect(fd, (struct sockaddr *)&address, address_len) < 0) {
+		fd_close(fd);
+		return -1;
+	}
+	struct timeval tv = {.tv_sec = 20};
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv));
+	return fd;
+}
+
+static void put(int fd, const char *s)
+{
+	if (send(fd, s, strlen(s), MSG_NOSIGNAL) < 0)
+		printf("# send: %s\n", strerror(errno));
+}
+
+/* Reads until `end` appears (NULL: until EOF), or time is up. */
+static const char *get(int fd, const char *end)
+{
+	static char text[4 << 20];
+	size_t n = 0;
+	ssize_t k;
+	text[0] = '\0';
+	while (n + 1 < sizeof(text) && (k = recv(fd, text + n, sizeof(text) - 1 - n, 0)) > 0) {
+		n += (size_t)k;
+		text[n] = '\0';
+		if (end && strstr(text, end))
+			break;
+	}
+	return text;
+}
+
+static const char *ask(const char *request, const char *end)
+{
+	auto_close int fd = dial();
+	put(fd, request);
+	return get(fd, end);
+}
+
+static void millis(int ms)
+{
+	struct timespec t = {ms / 1000, ms % 1000 * 1000000L};
+	nanosleep(&t, NULL);
+}
+
+static int hear(int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	char c;
+	if (poll(&p, 1, 20000) != 1 || read(fd, &c, 1) != 1)
+		return 0;
+	return c;
+}
+
+#define H "Host: x\r\n"
+
+static void test_plain(void)
+{
+	const char *a = ask("GET /a%2Fb?q=x%20y&z=1 HTTP/1.1\r\n" H "\r\n", "role=");
+	ok(strstr(a, "HTTP/1.1 200") && strstr(a, "GET /a%2Fb q=x y n=0"),
+	        "a request, decoded once");
+	ok(strstr(a, getuid() == 0 ? "role=2" : "role="), "and its peer");
+	a = ask("POST /e HTTP/1.1\r\n" H "Content-Length: 5\r\n\r\nhello", "hello");
+	ok(strstr(a, "n=5") && strstr(a, "hello"), "a body");
+	a = ask("POST /e HTTP/1.1\r\n" H
+	        "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n",
+	        "abcde");
+	ok(strstr(a, "n=5") && strstr(a, "abcde"), "a chunked body");
+	a = ask("GET /later HTTP/1.1\r\n" H "\r\n", "later");
+	ok(strstr(a, "200") && strstr(a, "later"), "an answer that comes later");
+	a = ask("GET /stream HTTP/1.1\r\n" H "\r\n", "\r\n0\r\n");
+	ok(strstr(a, "chunked") && strstr(a, "piece") && strstr(a, "\r\n0\r\n"),
+	        "a stream, chunked");
+	a = ask("GET /stream HTTP/1.0\r\n\r\n", NULL);
+	ok(strstr(a, "piece\npiece\npiece\n"), "the same for HTTP/1.0, plain");
+	a = ask("HEAD /x HTTP/1.1\r\n" H "Connection: close\r\n\r\n", NULL);
+	ok(strstr(a, "200") && !strstr(a, "role="), "HEAD has no body");
+}
+
+static void test_pipelined(void)
+{
+	auto_close int fd = dial();
+	put(fd, "GET /1 HTTP/1.1\r\n" H "\r\nGET /later HTTP/1.1\r\n" H "\r\n"
+	        "POST /3 HTTP/1.1\r\n" H "Content-Length: 3\r\n\r\nxyz"
+	        "GET /4 HTTP/1.1\r\n" H "\r\n");
+	const char *a = get(fd, "GET /4");
+	const char *one = strstr(a, "GET /1"), *two = strstr(a, "later"), *three = strstr(a, "xyz"),
+	           *four = strstr(a, "GET /4");
+	ok(one && two && three && four && one < two && two < three && three < four,
+	        "four requests in one packet are answered in order");
+}
+
+static void test_broken(void)
+{
+	const char *a = ask("\x16\x03\x01garbage\r\n\r\n", NULL);
+	ok(strncmp(a, "HTTP/1.1 200", 12) != 0, "garbage is not a request");
+	a = ask("GET /x HTTP/1.1\r\n\r\n", NULL);
+	ok(strstr(a, " 400 "), "HTTP/1.1 without Host");
+	a = ask("GET /x HTTP/9.9\r\n" H "\r\n", NULL);
+	ok(strncmp(a, "HTTP/1.1 200", 12) != 0, "an unknown version");
+	a = ask("POST /x HTTP/1.1\r\n" H "Content-Length: 99999999999999999999999\r\n\r\n", NULL);
+	ok(strstr(a, " 413 ") || strstr(a, " 400 "), "an absurd length");
+	a = ask("POST /x HTTP/1.1\r\n" H "Content-Length: -1\r\n\r\n", NULL);
+	ok(strstr(a, " 400 "), "a negative length");
+	a = ask("POST /x HTTP/1.1\r\n" H "Transfer-Encoding: chunked\r\n\r\nzz\r\n", NULL);
+	ok(strncmp(a, "HTTP/1.1 200", 12) != 0, "a broken chunk");
+}
+
+static void test_large(void)
+{
+	enum { N = 200000 };
+	char *big = malloc(N + 64);
+	int n = sprintf(big, "GET /x HTTP/1.1\r\n" H "A: ");
+	memset(big + n, 'a', N - n);
+	strcpy(big + N, "\r\n\r\n");
+	const char *a = ask(big, NULL);
+	ok(strstr(a, " 431 ") || strstr(a, " 413 "), "headers beyond the limit");
+	n = sprintf(big, "GET /");
+	memset(big + n, 'a', N - n);
+	strcpy(big + N, " HTTP/1.1\r\n" H "\r\n");
+	a = ask(big, NULL);
+	ok(strstr(a, " 414 ") || strstr(a, " 431 "), "a path beyond the limit");
+	free(big);
+	a = ask("POST /x HTTP/1.1\r\n" H "Expect: 100-continue\r\nContent-Length: 2000000\r\n\r\n",
+	        "\r\n\r\n");
+	ok(strstr(a, " 413 ") && !strstr(a, "100 Continue"), "too large: said before it is sent");
+	a = ask("POST /refused HTTP/1.1\r\n" H "Expect: 100-continue\r\nContent-Length: 9\r\n\r\n",
+	        "\r\n\r\n");
+	ok(strstr(a, " 404 "), "refused: said before it is sent");
+	/* A client that sends all the same can read the answer. */
+	char *body = malloc(2000001);
+	memset(body, 'b', 2000000);
+	body[2000000] = '\0';
+	auto_close int fd = dial();
+	put(fd, "POST /x HTTP/1.1\r\n" H "Content-Length: 2000000\r\n\r\n");
+	put(fd, body);
+	a = get(fd, "\r\n\r\n");
+	ok(strstr(a, " 413 "), "too large: said to one that does not ask");
+	auto_close int chunked = dial();
+	put(chunked, "POST /x HTTP/1.1\r\n" H "Transfer-Encoding: chunked\r\n\r\n1e8480\r\n");
+	put(chunked, body);
+	put(chunked, "\r\n0\r\n\r\n");
+	a = get(chunked, "\r\n\r\n");
+	ok(strstr(a, " 413 "), "too large: found out while reading");
+	free(body);
+}
+
+static void test_rude(int heard)
+{
+	auto_close int slow = dial();
+	for (const char *p = "GET /slow HTTP/1.1\r\n" H "\r\n"; *p; p++) {
+		char c[2] = {*p, 0};
+		put(slow, c);
+		millis(2);
+	}
+	ok(strstr(get(slow, "role="), "GET /slow"), "a byte at a time");
+	auto_close int half = dial();
+	put(half, "GET /x HTTP/1.1\r\n" H "\r\n");
+	shutdown(half, SHUT_WR);
+	ok(strstr(get(half, NULL), "GET /x"), "half-closed: an answer still comes");
+	auto_close int early = dial();
+	put(early, "GET /never HTTP/1.1\r\n" H "\r\n");
+	shutdown(early, SHUT_WR);
+	ok(!get(early, NULL)[0] && hear(heard) == 'g', "half-closed too early: as if it had left");
+	auto_close int stream = dial();
+	put(stream, "GET /stream HTTP/1.1\r\n" H "\r\n");
+	(void)get(stream, "piece");
+	shutdown(stream, SHUT_WR);
+	ok(strstr(get(stream, NULL), "\r\n0\r\n"), "half-closed: a stream goes on to its end");
+	ok(hear(heard) == 's', "which is told");
+	int fd = dial();
+	put(fd, "GET /never HTTP/1.1\r\n" H "\r\n");
+	millis(50);
+	fd_close(fd);
+	ok(hear(heard) == 'g', "leaving before the answer is noticed at once");
+	fd = dial();
+	put(fd, "GET /forever HTTP/1.1\r\n" H "\r\n");
+	ok(strstr(get(fd, "piece"), "piece"), "following");
+	fd_close(fd);
+	ok(hear(heard) == 's', "leaving a stream is noticed");
+	fd = dial();
+	put(fd, "GET /flood HTTP/1.1\r\n" H "\r\n");
+	millis(100);
+	ok(strstr(ask("GET /x HTTP/1.1\r\n" H "\r\n", "role="), "GET /x"),
+	        "one that does not read holds up nobody");
+	fd_close(fd);
+	ok(hear(heard) == 'g', "and goes");
+	for (int i = 0; i < 200; i++) {
+		fd = dial();
+		put(fd, i % 2 ? "GET /later HTTP/1.1\r\n" H "\r\n"
+		              : "POST /x HTTP/1.1\r\n" H "Content-Length: 10\r\n\r\nab");
+		fd_close(fd);
+	}
+	ok(strstr(ask("GET /x HTTP/1.1\r\n" H "\r\n", "role="), "GET /x"), "200 that hang up");
+}
+
+static void test_upgrade(void)
+{
+	const char *a = ask(
+	        "GET /up HTTP/1.1\r\n" H "Connection: Upgrade\r\nUpgrade: test\r\n\r\nextra", NULL);
+	ok(strstr(a, "HTTP/1.1 101") && strstr(a, "Upgrade: test"), "101");
+	ok(strstr(a, "up:extra"), "what was sent ahead is not lost");
+}
+
+static void test_crowd(void)
+{
+	enum { CROWD = LIMIT_CONNECTIONS };
+	static int fds[CROWD];
+	struct rlimit lim = {4096, 4096};
+	if (setrlimit(RLIMIT_NOFILE, &lim) < 0)
+		printf("# few descriptors\n");
+	/* One user may have three quarters of all. */
+	int open = 0, refused = 0;
+	for (int i = 0; i < CROWD; i++) {
+		fds[i] = dial();
+		open += fds[i] >= 0;
+	}
+	ok(open == CROWD, "%d connections opened", open);
+	for (int i = 0; i < CROWD; i++) {
+		struct pollfd p = {.fd = fds[i], .events = POLLIN};
+		refused += poll(&p, 1, i == CROWD - 1 ? 5000 : 0) == 1;
+	}
+	const char *a = get(fds[CROWD - 1], NULL);
+	ok(refused > 0 && refused <= CROWD / 4 + 16, "those beyond a user's share: %d", refused);
+	ok(strstr(a, " 503 ") && strstr(a, "too many connections"), "are told why");
+	put(fds[5], "GET /x HTTP/1.1\r\n" H "\r\n");
+	ok(strstr(get(fds[5], "role="), "GET /x"), "the earlier ones work on");
+	for (int i = 0; i < CROWD; i++)
+		fd_close(fds[i]);
+	millis(100);
+	ok(strstr(ask("GET /x HTTP/1.1\r\n" H "\r\n", "role="), "GET /x"), "and room comes back");
+}
+
+int main(void)
+{
+	int p[2], l = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	address_len = (socklen_t)(sizeof(sa_family_t) + 1 +
+	                          (size_t)snprintf(address.sun_path + 1, 64, "http-%d", getpid()));
+	must(bind(l, (struct sockaddr *)&address, address_len) == 0 && listen(l, 4096) == 0,
+	        "listen");
+	must(pipe2(p, O_CLOEXEC) == 0, "a pipe");
+	signal(SIGPIPE, SIG_IGN);
+	struct rlimit lim = {4096, 4096};
+	(void)setrlimit(RLIMIT_NOFILE, &lim);
+	pid_t child = fork();
+	if (child == 0) {
+		said = p[1];
+		exit(serve(l));
+	}
+	test_plain();
+	ok(hear(p[0]) == 's' && hear(p[0]) == 's', "both streams told of their end");
+	test_pipelined();
+	test_broken();
+	test_large();
+	test_rude(p[0]);
+	test_upgrade();
+	test_crowd();
+	/* Ends with a request that waits and a stream that runs. */
+	auto_close int waits = dial();
+	put(waits, "GET /never HTTP/1.1\r\n" H "\r\n");
+	auto_close int runs = dial();
+	put(runs, "GET /forever HTTP/1.1\r\n" H "\r\n");
+	ok(strstr(get(runs, "piece"), "piece"), "a stream runs");
+	(void)ask("GET /quit HTTP/1.1\r\n" H "\r\n", NULL);
+	int status = -1;
+	must(waitpid(child, &status, 0) == child, "the server ends");
+	ok(WIFEXITED(status) && WEXITSTATUS(status) == 0, "cleanly (%x)", status);
+	return done();
+}

@@ -1,0 +1,261 @@
+/* Splitting lines however the bytes arrive; and the pump on real pipes. */
+#include "supervisor/pump.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "supervisor/loop.h"
+#include "tests/t.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+/* ---- lines ---- */
+
+static char log_text[1 << 16];
+static size_t log_len, pieces, piece_bytes, largest;
+
+static void note(void *ctx, const char *p, size_t n, bool whole)
+{
+	(void)ctx;
+	pieces++;
+	piece_bytes += n;
+	largest = n > largest ? n : largest;
+	if (log_len + n + 2 < sizeof(log_text)) {
+		log_text[log_len++] = whole ? '=' : '~';
+		memcpy(log_text + log_len, p, n);
+		log_len += n;
+		log_text[log_len++] = '|';
+		log_text[log_len] = '\0';
+	}
+}
+
+static void forget(void)
+{
+	log_len = pieces = piece_bytes = largest = 0;
+	log_text[0] = '\0';
+}
+
+static void feed_by(const char *text, size_t len, size_t chunk, size_t line_max, size_t piece)
+{
+	struct splitter s = SPLITTER_INIT;
+	s.line_max = line_max;
+	s.piece = piece;
+	forget();
+	for (size_t at = 0; at < len; at += chunk)
+		splitter_feed(&s, text + at, len - at < chunk ? len - at : chunk, note, NULL);
+	splitter_end(&s, note, NULL);
+	splitter_done(&s);
+}
+
+static void lines(void)
+{
+	static const char text[] = "one\n\ntwo \xff\xfe\nwith\0nul\nlast";
+	static const char want[] = "=one|=|=two \xff\xfe|=with\0nul|=last|";
+	int bad = 0;
+	for (size_t chunk = 1; chunk <= sizeof(text); chunk++) {
+		feed_by(text, sizeof(text) - 1, chunk, LIMIT_LINE, LIMIT_RAW_PIECE);
+		bad += log_len != sizeof(want) - 1 || memcmp(log_text, want, log_len) != 0;
+	}
+	ok(bad == 0, "the same lines for every chunk size");
+	feed_by("a\n", 2, 1, LIMIT_LINE, LIMIT_RAW_PIECE);
+	is_str(log_text, "=a|", "no line after the last newline");
+	feed_by("", 0, 1, LIMIT_LINE, LIMIT_RAW_PIECE);
+	is_str(log_text, "", "nothing is no line");
+	feed_by("abcdefghijk\nxy\n", 15, 15, 8, 4);
+	is_str(log_text, "~abcd|~efgh|~ijk|=xy|", "a long line in pieces, all at once");
+	feed_by("abcdefghijk\nxy\n", 15, 1, 8, 4);
+	is_str(log_text, "~abcd|~efgh|~ijk|=xy|", "a long line in pieces, byte by byte");
+	feed_by("abcdefghijkl", 12, 5, 8, 4);
+	is_str(log_text, "~abcd|~efgh|~ijkl|", "a long line without an end");
+	feed_by("abcdefgh\n", 9, 3, 8, 4);
+	is_str(log_text, "=abcdefgh|", "a line of just the limit is whole");
+}
+
+static void floods(void)
+{
+	enum { CHUNK = 64 << 10 };
+	static char x[CHUNK];
+	memset(x, 'x', sizeof(x));
+	struct splitter s = SPLITTER_INIT;
+	forget();
+	int64_t t = clock_mono_ms();
+	const size_t total = (size_t)1 << 30;
+	for (size_t at = 0; at < total; at += CHUNK)
+		splitter_feed(&s, x, CHUNK, note, NULL);
+	splitter_end(&s, note, NULL);
+	t = clock_mono_ms() - t;
+	struct rusage u;
+	getrusage(RUSAGE_SELF, &u);
+	ok(piece_bytes == total, "a line of 1 GiB: every byte comes out");
+	ok(largest <= LIMIT_RAW_PIECE, "in pieces of at most %d", LIMIT_RAW_PIECE);
+	ok(u.ru_maxrss < 128 << 10, "in flat memory: %ld KiB at most", u.ru_maxrss);
+	ok(t < 60000, "in linear time: %lld ms", (long long)t);
+	splitter_done(&s);
+	forget();
+	t = clock_mono_ms();
+	for (size_t at = 0; at < (size_t)20 << 20; at++)
+		splitter_feed(&s, at % 2 ? "\n" : "y", 1, note, NULL);
+	ok(pieces == (size_t)10 << 20, "ten million lines, a byte at a time: %lld ms",
+	        (long long)(clock_mono_ms() - t));
+	splitter_done(&s);
+}
+
+/* ---- the pump ---- */
+
+static struct loop *loop;
+static size_t got_lines, got_bytes, drained;
+static bool hold;
+static struct op guard;
+
+static void on_line(void *ctx, enum pump_stream s, const char *p, size_t n, bool whole)
+{
+	(void)ctx;
+	(void)s;
+	note(NULL, p, n, whole);
+	got_lines++;
+}
+
+static void on_bytes(void *ctx, enum pump_stream s, size_t n)
+{
+	(void)ctx;
+	(void)s;
+	got_bytes += n;
+}
+
+static bool on_ready(void *ctx)
+{
+	(void)ctx;
+	return !hold;
+}
+
+static void on_drained(void *ctx)
+{
+	(void)ctx;
+	drained++;
+	loop_stop(loop);
+}
+
+static const struct pump_calls calls = {on_line, on_bytes, on_ready, on_drained};
+
+static void guarded(struct op *op, int res, uint32_t flags)
+{
+	(void)op;
+	(void)res;
+	(void)flags;
+	loop_stop(loop);
+}
+
+static void run_for(int64_t ms)
+{
+	struct err e;
+	loop_timeout(loop, &guard, ms, guarded);
+	if (loop_run(loop, &e) < 0)
+		printf("# loop: %s\n", e.text);
+	if (guard.inflight) {
+		loop_cancel(loop, &guard);
+		(void)!loop_run(loop, &e);
+	}
+}
+
+static void pipes_of(int ours[3], int theirs[3])
+{
+	for (int i = 0; i < 3; i++) {
+		int p[2];
+		must(pipe2(p, O_CLOEXEC) == 0, "pipe");
+		ours[i] = p[i == 0];
+		theirs[i] = p[i != 0];
+		must(fd_set_nonblock(ours[i], 1) == 0, "ours does not block");
+	}
+}
+
+static void *shout(void *arg)
+{
+	const int *fds = arg;
+	char line[1000];
+	memset(line, 'z', sizeof(line));
+	line[sizeof(line) - 1] = '\n';
+	for (int i = 0; i < 2000; i++)
+		(void)!fd_write_all(fds[1], line, sizeof(line));
+	(void)!fd_write_all(fds[2], "oops", 4);
+	close(fds[1]);
+	close(fds[2]);
+	return NULL;
+}
+
+static void pumped(void)
+{
+	int ours[3], theirs[3];
+	pthread_t t;
+	pipes_of(ours, theirs);
+	forget();
+	hold = true;
+	struct pump *p = pump_new(loop, ours, &calls, NULL);
+	pthread_create(&t, NULL, shout, theirs);
+	run_for(200);
+	ok(got_bytes == 0, "nothing is read while the log is behind");
+	hold = false;
+	/* Nobody reads stdin: two megabytes wait and hold up nothing. */
+	static char big[2 << 20];
+	ok(pump_write(p, big, sizeof(big), true) == 0, "much for stdin");
+	run_for(30000);
+	pthread_join(t, NULL);
+	ok(drained == 1 && pump_drained(p), "drained, once");
+	ok(got_lines == 2001 && got_bytes == 2000004, "%zu lines, %zu bytes", got_lines, got_bytes);
+	/* Now somebody reads. */
+	size_t n = 0;
+	char buf[65536];
+	must(fd_set_nonblock(theirs[0], 1) == 0, "their stdin does not block");
+	for (int i = 0; i < 500 && n < sizeof(big); i++) {
+		ssize_t k = read(theirs[0], buf, sizeof(buf));
+		n += k > 0 ? (size_t)k : 0;
+		run_for(5);
+	}
+	ok(n == sizeof(big), "all of it arrives (%zu)", n);
+	run_for(20);
+	ok(read(theirs[0], buf, 1) == 0, "and its end");
+	pump_close(p);
+	run_for(20);
+	close(theirs[0]);
+}
+
+static void given_up(void)
+{
+	int ours[3], theirs[3];
+	pipes_of(ours, theirs);
+	drained = 0;
+	struct pump *p = pump_new(loop, ours, &calls, NULL);
+	run_for(20);
+	pump_give_up(p);
+	run_for(5000);
+	ok(drained == 1, "giving up drains");
+	pump_close(p);
+	run_for(20);
+	for (int i = 0; i < 3; i++)
+		close(theirs[i]);
+	/* Closed while reading: the last completion frees. */
+	pipes_of(ours, theirs);
+	p = pump_new(loop, ours, &calls, NULL);
+	run_for(20);
+	pump_close(p);
+	run_for(50);
+	for (int i = 0; i < 3; i++)
+		close(theirs[i]);
+}
+
+int main(void)
+{
+	struct err e;
+	lines();
+	floods();
+	loop = loop_new(64, &e);
+	if (!loop || loop_enable(loop, &e) < 0)
+		skip_all(e.text);
+	signal(SIGPIPE, SIG_IGN);
+	int before = fd_count();
+	pumped();
+	given_up();
+	ok(fd_count() == before, "no descriptor is left: %d, %d", before, fd_count());
+	return done();
+}

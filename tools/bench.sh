@@ -1,0 +1,17 @@
+#!/bin/sh
+# make bench: name<TAB>value<TAB>unit, one line a measure.  BENCH=name runs one.
+set -eu
+want=${1:-all}
+found=0
+for program in "$BENCHES"/*; do
+	[ -x "$program" ] && [ -f "$program" ] || continue
+	case $program in *.d) continue ;; esac
+	name=$(basename "$program")
+	[ "$want" = all ] || [ "$want" = "$name" ] || continue
+	found=1
+	"$program"
+done
+if [ "$found" = 0 ]; then
+	echo "no bench named '$want'; there are: $(cd "$BENCHES" && ls | grep -v '\.d$' | tr '\n' ' ')" >&2
+	exit 100
+fi
