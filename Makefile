@@ -34,10 +34,16 @@ DEPS_abctl := proto base
 PROGRAMS := agentboxd agentbox-supervisor agentbox-egress agentbox-policyc abctl
 MAIN_agentboxd := jail/agentboxd.c
 LIBS_agentboxd := -lnl-route-3 -lnl-3
+# Inside supervisor/ a file includes only what stands after it here.
+ORDER_supervisor := main filter config api_system openapi routes metrics api_sessions api_runs stream \
+	runs_show runs_recover runs_private runs runner result seed run pump plan params page \
+	api_policies api_jails stdio sessions sched eventlog store hub hash artifacts files digest \
+	jailspec jails policies body api_harnesses problem http auth harnesses loop daemon stats api
+
 MAIN_agentbox-supervisor := supervisor/main.c
 LIBS_agentbox-supervisor := -luring -lmicrohttpd -lsqlite3 -lcrypto -lcjson -lyaml
 MAIN_agentbox-egress := egress/main.c
-LIBS_agentbox-egress := -luring -lcurl -lcares -lcjson
+LIBS_agentbox-egress := -lcurl -lcares -lcjson
 MAIN_agentbox-policyc := policy/policyc.c
 LIBS_agentbox-policyc := -lyaml -lseccomp
 MAIN_abctl := abctl/abctl.c
@@ -52,7 +58,7 @@ SRCS_agentbox-worker := jail/worker.c
 LIBS_base := -lcjson
 LIBS_policy := -lyaml -lseccomp
 LIBS_jail := -lnl-route-3 -lnl-3
-LIBS_egress := -luring -lcurl -lcares
+LIBS_egress := -lcurl -lcares
 LIBS_supervisor := -luring -lmicrohttpd -lsqlite3 -lcrypto
 
 # ---- flags ----

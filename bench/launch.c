@@ -175,7 +175,7 @@ static int compile_filter(struct bench *b)
 	if (set_fd < 0)
 		die("memfd");
 	auto_free char *out = xasprintf("%d", set_fd);
-	char *argv[] = { cmd, "compile", "--out", out, NULL };
+	char *argv[] = {cmd, "compile", "--out", out, NULL};
 	pid_t pid;
 	int st = 1;
 	if (posix_spawn(&pid, cmd, NULL, NULL, argv, environ) != 0 || waitpid(pid, &st, 0) < 0 ||
@@ -191,8 +191,8 @@ static int compile_filter(struct bench *b)
 	const struct policy_set *s = (const struct policy_set *)(const void *)bytes;
 	int i = policy_find(s, "default"), fd = memfd_create("filter", 0);
 	if (i < 0 || fd < 0 ||
-		fd_write_all(fd, s->policies[i].bpf,
-			s->policies[i].ninsns * sizeof(struct sock_filter)) < 0)
+	        fd_write_all(fd, s->policies[i].bpf,
+	                s->policies[i].ninsns * sizeof(struct sock_filter)) < 0)
 		die("filter");
 	free(bytes);
 	return fd;

@@ -51,8 +51,7 @@ static void names_for(
 
 static void follow(struct control *c)
 {
-	list_for_each(j, &c->services->jails, struct jail, link)
-	{
+	list_for_each (j, &c->services->jails, struct jail, link) {
 		char policy[NAME_MAX_LEN];
 		memcpy(policy, j->names.policy, sizeof(policy));
 		names_for(c, policy_find(c->set, policy), policy, j->flags, &j->names);

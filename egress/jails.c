@@ -155,8 +155,7 @@ int jails_begin(struct services *s, uint64_t id, uint32_t flags, const struct na
 
 struct jail *jails_find(struct services *s, uint64_t id)
 {
-	list_for_each(j, &s->jails, struct jail, link)
-	{
+	list_for_each (j, &s->jails, struct jail, link) {
 		if (j->id == id)
 			return j;
 	}
@@ -183,12 +182,10 @@ void jails_end(struct jail *j)
 void jails_tick(struct services *s)
 {
 	int64_t now = clock_mono_ms();
-	list_for_each(j, &s->jails, struct jail, link)
-	{
+	list_for_each (j, &s->jails, struct jail, link) {
 		for (int i = 0; i < EGRESS_LISTENERS; i++)
 			reactor_set(s->reactor, &j->listeners[i].watch, EPOLLIN);
-		list_for_each(c, &j->clients, struct client, link)
-		{
+		list_for_each (c, &j->clients, struct client, link) {
 			if (now >= c->deadline_ms)
 				c->kind->late(c);
 		}

@@ -103,8 +103,7 @@ void reactor_stop(struct reactor *r)
 static int wait_ms(struct reactor *r)
 {
 	int64_t first = -1;
-	list_for_each(t, &r->timers, struct timer, link)
-	{
+	list_for_each (t, &r->timers, struct timer, link) {
 		if (first < 0 || t->due_ms < first)
 			first = t->due_ms;
 	}
@@ -118,8 +117,7 @@ static void fire_due(struct reactor *r)
 {
 	int64_t now = clock_mono_ms();
 	struct list due = LIST_INIT(due);
-	list_for_each(t, &r->timers, struct timer, link)
-	{
+	list_for_each (t, &r->timers, struct timer, link) {
 		if (t->due_ms > now)
 			continue;
 		list_remove(&t->link);

@@ -78,7 +78,8 @@ static void jail_free(struct jail *j)
 	poller_remove(t->poller, &j->pidfd);
 	poller_remove(t->poller, &j->events);
 	alarm_clear(&j->recheck);
-	list_for_each(w, &j->workers, struct jails_worker, link) worker_free(w);
+	list_for_each (w, &j->workers, struct jails_worker, link)
+		worker_free(w);
 	launched_free(&j->l);
 	t->slots[j->id % LIMIT_JAILS] = NULL;
 	t->count--;

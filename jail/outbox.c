@@ -38,7 +38,8 @@ void outbox_done(struct outbox *o)
 {
 	if (!o->list.next)
 		return; /* never initialised */
-	list_for_each(p, &o->list, struct parcel, link) parcel_free(o, p);
+	list_for_each (p, &o->list, struct parcel, link)
+		parcel_free(o, p);
 }
 
 static int queue(struct outbox *o, const void *m, size_t size, const int *fds, int nfds)
@@ -70,8 +71,7 @@ int outbox_send(struct outbox *o, void *m, size_t size, const int *fds, int nfds
 
 int outbox_flush(struct outbox *o)
 {
-	list_for_each(p, &o->list, struct parcel, link)
-	{
+	list_for_each (p, &o->list, struct parcel, link) {
 		int r = msg_send(o->sock, p->bytes, p->size, p->fds, p->nfds);
 		if (r == -EAGAIN || r == -ETOOMANYREFS || r == -ENOBUFS)
 			return 0;

@@ -67,8 +67,9 @@ void alarm_clear(struct alarm *a)
 static struct alarm *next_alarm(struct poller *p)
 {
 	struct alarm *first = NULL;
-	list_for_each(a, &p->alarms, struct alarm, link) if (!first || a->at_ms < first->at_ms)
-	        first = a;
+	list_for_each (a, &p->alarms, struct alarm, link)
+		if (!first || a->at_ms < first->at_ms)
+			first = a;
 	return first;
 }
 

@@ -40,7 +40,8 @@ static void drop_kit(struct pool *p, struct kit *k)
 
 static void empty(struct pool *p)
 {
-	list_for_each(at, &p->kits, struct pooled, link) drop_kit(p, unwrap(p, at));
+	list_for_each (at, &p->kits, struct pooled, link)
+		drop_kit(p, unwrap(p, at));
 }
 
 void pool_done(struct pool *p)
@@ -82,8 +83,7 @@ static int make(struct pool *p, uint32_t i, struct kit **ret, struct err *e)
 int pool_take(struct pool *p, uint32_t i, struct kit **ret, struct err *e)
 {
 	p->wanted[i] = true;
-	list_for_each(at, &p->kits, struct pooled, link)
-	{
+	list_for_each (at, &p->kits, struct pooled, link) {
 		if (at->policy != i)
 			continue;
 		*ret = unwrap(p, at);

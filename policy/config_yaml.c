@@ -100,8 +100,7 @@ static int set_secrets(const struct keys_ctx *k, const struct yaml_node *n, void
 		        k, n->line, "%zu secrets, %d are possible", n->count, POLICY_SECRETS);
 	if (r < 0)
 		return r;
-	yaml_each(it, n)
-	{
+	yaml_each (it, n) {
 		r = set_secret(k, it, &b->c.secrets[b->c.nsecrets]);
 		if (r < 0)
 			return r;
@@ -121,8 +120,7 @@ static int fixed_list(const struct keys_ctx *k, const struct yaml_node *n, const
 	if (r < 0)
 		return r;
 	uint32_t count = 0;
-	yaml_each(it, n)
-	{
+	yaml_each (it, n) {
 		r = keys_set(k, row, it, to + count * row->size);
 		if (r < 0)
 			return r;

@@ -111,8 +111,7 @@ static const struct yaml_node *mount_line(
 	const struct yaml_node *list = lookup_line(l, "filesystem.mounts", file);
 	if (!list)
 		return NULL;
-	yaml_each(n, list)
-	{
+	yaml_each (n, list) {
 		const struct yaml_node *t = yaml_get(n, "target");
 		if (t && strcmp(t->text, target) == 0)
 			return n;
@@ -176,8 +175,7 @@ static int explain_host(const struct lookup *l, const char *what)
 		printf("  goes to %s%s%s%s%s\n", j->upstream, j->header[0] ? ", header " : "",
 		        j->header, j->secret[0] ? " from secret " : "", j->secret);
 		if (list)
-			yaml_each(n, list)
-			{
+			yaml_each (n, list) {
 				const struct yaml_node *h = yaml_get(n, "host");
 				if (h && strcmp(h->text, host) == 0)
 					printf("  decided by %s:%d: egress.inject\n", file,

@@ -13,8 +13,7 @@ static int set_retry_on(const struct keys_ctx *k, const struct yaml_node *n, voi
 	if (r < 0)
 		return r;
 	h->retry_on = 0;
-	yaml_each(it, n)
-	{
+	yaml_each (it, n) {
 		uint32_t index = 0;
 		const struct key row = {.name = "on", .type = KEY_ENUM, .names = words};
 		r = keys_set(k, &row, it, &index);
@@ -105,8 +104,7 @@ static int set_guard_in(const struct keys_ctx *k, const struct yaml_node *n, voi
 	if (r < 0)
 		return r;
 	rule->in_text = rule->in_artifacts = false;
-	yaml_each(it, n)
-	{
+	yaml_each (it, n) {
 		uint32_t index = 0;
 		const struct key row = {.name = "in", .type = KEY_ENUM, .names = words};
 		r = keys_set(k, &row, it, &index);
@@ -141,8 +139,7 @@ static int guards(const struct keys_ctx *k, const struct yaml_node *n, struct ha
 	if (r < 0)
 		return r;
 	*ret = xcalloc(n->count, sizeof(**ret));
-	yaml_each(it, n)
-	{
+	yaml_each (it, n) {
 		struct harness_rule *rule = &(*ret)[(*ret_n)++];
 		rule->in_text = true;
 		r = keys_apply(k, &guard_keys, it, rule);
@@ -158,8 +155,7 @@ static int set_guard_input(const struct keys_ctx *k, const struct yaml_node *n, 
 	int r = guards(k, n, &h->guard_input, &h->nguard_input);
 	if (r < 0)
 		return r;
-	yaml_each(it, n)
-	{
+	yaml_each (it, n) {
 		const struct yaml_node *in = yaml_get(it, "in");
 		if (in)
 			return keys_error(k, in->key_line, "'in' belongs to output rules");
@@ -223,8 +219,7 @@ int harness_set_pipeline(const struct keys_ctx *k, const struct yaml_node *n, vo
 	int r = keys_kind(k, n, YAML_SEQ);
 	if (r < 0)
 		return r;
-	yaml_each(it, n)
-	{
+	yaml_each (it, n) {
 		struct step s = {0};
 		r = keys_apply(k, &harness_step_keys, it, &s);
 		free(s.harness);

@@ -119,8 +119,7 @@ int harness_set_mcp(const struct keys_ctx *k, const struct yaml_node *n, void *o
 	if (r < 0)
 		return r;
 	h->mcp = xcalloc(n->count, sizeof(*h->mcp));
-	yaml_each(it, n)
-	{
+	yaml_each (it, n) {
 		r = set_one_mcp(k, it, &h->mcp[h->nmcp++]);
 		if (r < 0)
 			return r;

@@ -7,8 +7,7 @@ int pairs_parse(const struct keys_ctx *k, const struct yaml_node *n, struct harn
 	int r = keys_kind(k, n, YAML_MAP);
 	if (r < 0)
 		return r;
-	yaml_each(it, n)
-	{
+	yaml_each (it, n) {
 		if (!form(it->key))
 			return keys_error(
 			        k, it->key_line, "'%s': '%.60s' is not %s", n->key, it->key, want);
@@ -18,8 +17,7 @@ int pairs_parse(const struct keys_ctx *k, const struct yaml_node *n, struct harn
 	}
 	struct harness_pair *pairs = xcalloc(n->count, sizeof(*pairs));
 	size_t i = 0;
-	yaml_each(it, n)
-	{
+	yaml_each (it, n) {
 		pairs[i].name = xstrdup(it->key);
 		pairs[i++].value = xstrdup(it->text);
 	}

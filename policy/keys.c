@@ -242,8 +242,7 @@ int keys_list(const struct keys_ctx *k, const struct yaml_node *seq, form_fn *fo
 	if (seq->count > LIST_MAX)
 		return keys_error(
 		        k, seq->line, "'%.60s' has more than %d entries", key_of(seq), LIST_MAX);
-	yaml_each(n, seq)
-	{
+	yaml_each (n, seq) {
 		r = keys_kind(k, n, YAML_SCALAR);
 		if (r == 0)
 			r = fits_form(k, n, form, want);
@@ -252,7 +251,8 @@ int keys_list(const struct keys_ctx *k, const struct yaml_node *seq, form_fn *fo
 	}
 	char **list = xcalloc(seq->count + 1, sizeof(*list));
 	size_t i = 0;
-	yaml_each(n, seq) list[i++] = xstrdup(n->text);
+	yaml_each (n, seq)
+		list[i++] = xstrdup(n->text);
 	*ret = list;
 	return 0;
 }
@@ -404,8 +404,7 @@ int keys_apply(
 	int r = keys_kind(k, map, YAML_MAP);
 	if (r < 0)
 		return r;
-	yaml_each(n, map)
-	{
+	yaml_each (n, map) {
 		r = apply_one(k, t, map, n, obj);
 		if (r < 0)
 			return r;

@@ -60,8 +60,7 @@ static int set_mounts(const struct keys_ctx *k, const struct yaml_node *n, void 
 		return r;
 	memset(p->mounts, 0, sizeof(p->mounts));
 	p->nmounts = 0;
-	yaml_each(it, n)
-	{
+	yaml_each (it, n) {
 		struct policy_mount *m = &p->mounts[p->nmounts];
 		r = keys_apply(k, &mount_keys, it, m);
 		if (r < 0)
@@ -109,8 +108,7 @@ static int set_bindable(const struct keys_ctx *k, const struct yaml_node *n, voi
 		return r;
 	memset(p->bindable, 0, sizeof(p->bindable));
 	p->nbindable = 0;
-	yaml_each(it, n)
-	{
+	yaml_each (it, n) {
 		struct policy_bindable *b = &p->bindable[p->nbindable];
 		r = keys_apply(k, &bindable_keys, it, b);
 		if (r < 0)
@@ -232,8 +230,7 @@ static int set_layers(const struct keys_ctx *k, const struct yaml_node *n, void 
 	struct policy *p = obj;
 	int r = keys_kind(k, n, YAML_MAP);
 	bool warn = false;
-	yaml_each(it, n)
-	{
+	yaml_each (it, n) {
 		bool isolation = strcmp(it->key, "isolation") == 0;
 		if (r < 0 || (!isolation && strcmp(it->key, "limits") != 0))
 			continue;
@@ -247,8 +244,7 @@ static int set_layers(const struct keys_ctx *k, const struct yaml_node *n, void 
 			        layers_of_kind(isolation ? LAYER_KIND_ISOLATION : LAYER_KIND_LIMIT),
 			        warn);
 	}
-	yaml_each(it, n)
-	{
+	yaml_each (it, n) {
 		if (r < 0)
 			break;
 		if (strcmp(it->key, "isolation") == 0 || strcmp(it->key, "limits") == 0)
@@ -338,8 +334,7 @@ static int set_inject(const struct keys_ctx *k, const struct yaml_node *n, void 
 		return r;
 	memset(p->inject, 0, sizeof(p->inject));
 	p->ninject = 0;
-	yaml_each(it, n)
-	{
+	yaml_each (it, n) {
 		r = keys_apply(k, &inject_keys, it, &p->inject[p->ninject]);
 		if (r == 0)
 			r = inject_fits(k, it, p);

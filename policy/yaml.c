@@ -306,7 +306,9 @@ const struct yaml_node *yaml_get(const struct yaml_node *map, const char *key)
 {
 	if (!map || map->kind != YAML_MAP)
 		return NULL;
-	yaml_each(n, map) if (strcmp(n->key, key) == 0) return n;
+	yaml_each (n, map)
+		if (strcmp(n->key, key) == 0)
+			return n;
 	return NULL;
 }
 

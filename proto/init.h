@@ -17,7 +17,7 @@ enum init_msg {
 };
 
 enum init_exec_flag {
-	INIT_EXEC_TTY = 1 << 0, /* stdin is a pty slave: make it the controlling terminal */
+	INIT_EXEC_TTY = 1 << 0,      /* stdin is a pty slave: make it the controlling terminal */
 	INIT_EXEC_PACKAGES = 1 << 1, /* uid 0 keeps what `inner_root: packages` gives */
 };
 

@@ -141,7 +141,8 @@ void harnesses_free(struct harnesses *h)
 {
 	if (!h)
 		return;
-	list_for_each(x, &h->entries, struct entry, link) entry_free(x);
+	list_for_each (x, &h->entries, struct entry, link)
+		entry_free(x);
 	agent_free(h->exec);
 	fd_close(h->inotify);
 	free(h);
@@ -157,18 +158,19 @@ void harnesses_checker(struct harnesses *h, harnesses_check_fn *check, void *ctx
 
 static struct entry *entry_get(struct harnesses *h, enum kind kind, size_t dir, const char *file)
 {
-	list_for_each(x, &h->entries, struct entry,
-	        link) if (x->kind == kind && x->dir == dir && strcmp(x->file, file) == 0) return x;
+	list_for_each (x, &h->entries, struct entry, link)
+		if (x->kind == kind && x->dir == dir && strcmp(x->file, file) == 0)
+			return x;
 	struct entry *x = xnew(struct entry);
 	x->kind = kind;
 	x->dir = dir;
 	x->file = xstrdup(file);
 	struct list *at = &h->entries; /* behind those of the same and earlier directories */
-	list_for_each(o, &h->entries, struct entry, link) if (o->dir > dir)
-	{
-		at = &o->link;
-		break;
-	}
+	list_for_each (o, &h->entries, struct entry, link)
+		if (o->dir > dir) {
+			at = &o->link;
+			break;
+		}
 	list_append(at, &x->link);
 	return x;
 }
@@ -277,11 +279,14 @@ static void load_agents(struct harnesses *h)
 
 void harnesses_load(struct harnesses *h)
 {
-	list_for_each(x, &h->entries, struct entry, link) x->seen = false;
+	list_for_each (x, &h->entries, struct entry, link)
+		x->seen = false;
 	for (size_t i = 0; i < h->ndirs; i++)
 		load_dir(h, i);
 	load_agents(h);
-	list_for_each(y, &h->entries, struct entry, link) if (!y->seen) entry_free(y);
+	list_for_each (y, &h->entries, struct entry, link)
+		if (!y->seen)
+			entry_free(y);
 	h->stats->harness_reloads++;
 }
 
@@ -320,9 +325,9 @@ void harnesses_watch(struct harnesses *h, struct loop *l)
 static struct entry *lookup(struct harnesses *h, const char *name)
 {
 	struct entry *found = NULL; /* the last one wins */
-	list_for_each(x, &h->entries, struct entry,
-	        link) if (x->kind == KIND_HARNESS && x->harness &&
-	                  strcmp(x->harness->name, name) == 0) found = x;
+	list_for_each (x, &h->entries, struct entry, link)
+		if (x->kind == KIND_HARNESS && x->harness && strcmp(x->harness->name, name) == 0)
+			found = x;
 	return found;
 }
 
@@ -330,10 +335,10 @@ static struct entry *lookup(struct harnesses *h, const char *name)
 static struct entry *broken(struct harnesses *h, const char *name)
 {
 	size_t n = strlen(name);
-	list_for_each(
-	        x, &h->entries, struct entry, link) if (x->kind == KIND_HARNESS && !x->harness &&
-	                                                strncmp(x->file, name, n) == 0 &&
-	                                                strcmp(x->file + n, ".md") == 0) return x;
+	list_for_each (x, &h->entries, struct entry, link)
+		if (x->kind == KIND_HARNESS && !x->harness && strncmp(x->file, name, n) == 0 &&
+		        strcmp(x->file + n, ".md") == 0)
+			return x;
 	return NULL;
 }
 
@@ -348,8 +353,9 @@ int harnesses_get(struct harnesses *h, const char *name, struct harness **ret, s
 	if (x)
 		return err_set(e, -ENOEXEC, "harness %s", x->error ? x->error : "unreadable");
 	auto_buf struct buf names = BUF_INIT(160);
-	list_for_each(o, &h->entries, struct entry, link) if (o->harness)(void)
-	        buf_printf(&names, "%s%s", names.len ? ", " : "", o->harness->name);
+	list_for_each (o, &h->entries, struct entry, link)
+		if (o->harness)
+			(void)buf_printf(&names, "%s%s", names.len ? ", " : "", o->harness->name);
 	return err_set(e, -ENOENT, "no harness '%.64s' (there are: %s)", name,
 	        names.len ? names.p : "none");
 }
@@ -357,12 +363,11 @@ int harnesses_get(struct harnesses *h, const char *name, struct harness **ret, s
 int harnesses_agent(
         struct harnesses *h, const char *backend, const struct agent **ret, struct err *e)
 {
-	list_for_each(x, &h->entries, struct entry,
-	        link) if (x->agent && strcmp(x->agent->name, backend) == 0)
-	{
-		*ret = x->agent;
-		return 0;
-	}
+	list_for_each (x, &h->entries, struct entry, link)
+		if (x->agent && strcmp(x->agent->name, backend) == 0) {
+			*ret = x->agent;
+			return 0;
+		}
 	if (strcmp(backend, "exec") == 0) {
 		*ret = h->exec;
 		return 0;
@@ -373,7 +378,8 @@ int harnesses_agent(
 size_t harnesses_count(const struct harnesses *h)
 {
 	size_t n = 0;
-	list_for_each(x, &h->entries, struct entry, link) n += x->harness != NULL;
+	list_for_each (x, &h->entries, struct entry, link)
+		n += x->harness != NULL;
 	return n;
 }
 
@@ -436,9 +442,9 @@ static void show(struct harnesses *h, const struct entry *x, struct jw *w, bool 
 void harnesses_list(struct harnesses *h, struct buf *json)
 {
 	struct jw w = JW_INIT(json);
-	list_for_each(x, &h->entries, struct entry,
-	        link) if (x->kind == KIND_HARNESS &&
-	                  (!x->harness || lookup(h, x->harness->name) == x)) show(h, x, &w, false);
+	list_for_each (x, &h->entries, struct entry, link)
+		if (x->kind == KIND_HARNESS && (!x->harness || lookup(h, x->harness->name) == x))
+			show(h, x, &w, false);
 }
 
 int harnesses_show(struct harnesses *h, const char *name, struct buf *json, struct err *e)

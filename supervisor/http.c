@@ -191,7 +191,8 @@ static bool peer_has_too_many(const struct http *h, uid_t uid)
 {
 	unsigned n = 0;
 	for (int s = 0; s < CONN_STATES; s++)
-		list_for_each(c, &h->conns[s], struct conn, link) n += c->peer.uid == uid;
+		list_for_each (c, &h->conns[s], struct conn, link)
+			n += c->peer.uid == uid;
 	return n >= PEER_CONNECTIONS;
 }
 
@@ -647,15 +648,15 @@ void http_free(struct http *h)
 	if (!h)
 		return;
 	http_stop_accepting(h);
-	list_for_each(u, &h->upgraded, struct http_upgraded, link) http_upgraded_close(u);
+	list_for_each (u, &h->upgraded, struct http_upgraded, link)
+		http_upgraded_close(u);
 	/* It must not be stopped with suspended connections. */
 	for (int s = 0; s < CONN_STATES; s++)
-		list_for_each(
-		        c, &h->conns[s], struct conn, link) if (c->request && c->request->suspended)
-		{
-			c->request->left = true;
-			resume(c->request);
-		}
+		list_for_each (c, &h->conns[s], struct conn, link)
+			if (c->request && c->request->suspended) {
+				c->request->left = true;
+				resume(c->request);
+			}
 	if (MHD_run(h->mhd) != MHD_YES)
 		log_err("http: libmicrohttpd refuses to run");
 	MHD_stop_daemon(h->mhd);

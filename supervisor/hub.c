@@ -71,8 +71,9 @@ void hub_kick(struct hub *h, struct hub_sub *s)
 
 void hub_notify(struct hub *h, const char *session)
 {
-	list_for_each(s, bucket(h, session), struct hub_sub,
-	        link) if (strcmp(s->session, session) == 0) hub_kick(h, s);
+	list_for_each (s, bucket(h, session), struct hub_sub, link)
+		if (strcmp(s->session, session) == 0)
+			hub_kick(h, s);
 }
 
 /* Takes the head each time: a wake may remove any subscriber.  Those kicked meanwhile wait for the

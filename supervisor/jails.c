@@ -73,8 +73,10 @@ void jails_free(struct jails *j)
 {
 	if (!j)
 		return;
-	list_for_each(q, &j->outbox, struct request, link) request_free(q);
-	list_for_each(q, &j->pending, struct request, link) request_free(q);
+	list_for_each (q, &j->outbox, struct request, link)
+		request_free(q);
+	list_for_each (q, &j->pending, struct request, link)
+		request_free(q);
 	free(j);
 }
 
@@ -227,12 +229,11 @@ void jails_unwatch(struct jails *j, struct jail_watch *w)
 	do {                                                                                       \
 		struct list mine_;                                                                 \
 		list_init(&mine_);                                                                 \
-		list_for_each(w_, &(j)->buckets[(number) % BUCKETS], struct jail_watch,            \
-		        link) if (w_->jail == (number))                                            \
-		{                                                                                  \
-			list_remove(&w_->link);                                                    \
-			list_append(&mine_, &w_->link);                                            \
-		}                                                                                  \
+		list_for_each (w_, &(j)->buckets[(number) % BUCKETS], struct jail_watch, link)     \
+			if (w_->jail == (number)) {                                                \
+				list_remove(&w_->link);                                            \
+				list_append(&mine_, &w_->link);                                    \
+			}                                                                          \
 		while (!list_empty(&mine_)) {                                                      \
 			struct jail_watch *w_ = list_entry(mine_.next, struct jail_watch, link);   \
 			list_remove(&w_->link);                                                    \
@@ -261,11 +262,11 @@ static void reply(struct jails *j, struct request *q, const struct jail_reply *r
 
 static void got_reply(struct jails *j, const struct jail_reply *r, int fds[MSG_FDS])
 {
-	list_for_each(q, &j->pending, struct request, link) if (q->m->req == r->head.req)
-	{
-		reply(j, q, r, fds);
-		return;
-	}
+	list_for_each (q, &j->pending, struct request, link)
+		if (q->m->req == r->head.req) {
+			reply(j, q, r, fds);
+			return;
+		}
 	log_warn("agentboxd: reply to an unknown request %llu", (unsigned long long)r->head.req);
 }
 
@@ -394,13 +395,11 @@ static void fail_all(struct loop_hook *h)
 	memset(none, 0xff, sizeof(none));
 	struct list all;
 	list_init(&all);
-	list_for_each(q, &j->pending, struct request, link)
-	{
+	list_for_each (q, &j->pending, struct request, link) {
 		list_remove(&q->link);
 		list_append(&all, &q->link);
 	}
-	list_for_each(q, &j->outbox, struct request, link)
-	{
+	list_for_each (q, &j->outbox, struct request, link) {
 		list_remove(&q->link);
 		list_append(&all, &q->link);
 	}

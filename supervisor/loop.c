@@ -222,7 +222,8 @@ int loop_run(struct loop *l, struct err *e)
 		if (r < 0)
 			return err_set(e, r, "io_uring wait: %s", strerror(-r));
 		run_completions(l);
-		list_for_each(h, &l->hooks, struct loop_hook, link) h->run(h);
+		list_for_each (h, &l->hooks, struct loop_hook, link)
+			h->run(h);
 	}
 	return 0;
 }

@@ -28,11 +28,14 @@ struct op;
 typedef void op_done_fn(struct op *op, int res, uint32_t flags);
 
 struct op {
-	uint32_t magic;	  /* set by the loop; checked at completion */
-	bool inflight;	  /* the kernel has it */
+	uint32_t magic;   /* set by the loop; checked at completion */
+	bool inflight;    /* the kernel has it */
 	op_done_fn *done; /* called in the completion phase; with multishot, more than once:
-			     loop_more(flags) tells whether more will come */
-	struct { int64_t sec; long long nsec; } when; /* timeouts: must live as long as the op */
+	                     loop_more(flags) tells whether more will come */
+	struct {
+		int64_t sec;
+		long long nsec;
+	} when; /* timeouts: must live as long as the op */
 };
 
 /* Runs once a turn after the completions; registered for the process's life. */
@@ -43,7 +46,7 @@ struct loop_hook {
 
 /* ---- life ---- */
 struct loop *loop_new(unsigned entries, struct err *e); /* disabled and restricted */
-int loop_enable(struct loop *l, struct err *e);		/* after privileges are dropped */
+int loop_enable(struct loop *l, struct err *e);         /* after privileges are dropped */
 void loop_free(struct loop *l);
 void loop_hook(struct loop *l, struct loop_hook *h);
 int loop_run(struct loop *l, struct err *e); /* until loop_stop */

@@ -23,7 +23,8 @@ bool policies_ready(const struct policies *p); /* one set has been loaded */
 
 /* The set in use (borrowed: for the turn), or NULL before the first load. */
 const struct policy_set *policies_set(const struct policies *p);
-/* Index of the policy (NULL name: root's default_policy); *ret (borrowed: for the turn).  -ENOENT naming those there are. */
+/* Index of the policy (NULL name: root's default_policy); *ret (borrowed: for the turn).  -ENOENT
+ * naming those there are. */
 MUST_USE int policies_find(
         const struct policies *p, const char *name, const struct policy **ret, struct err *e);
 

@@ -39,15 +39,17 @@ void runs_free(struct runs *rs)
 	if (!rs)
 		return;
 	for (size_t i = 0; i < RUNS_BUCKETS; i++)
-		list_for_each(r, &rs->active[i], struct run, link) runner_free(r);
+		list_for_each (r, &rs->active[i], struct run, link)
+			runner_free(r);
 	sched_free(rs->sched);
 	free(rs);
 }
 
 struct run *runs_active(struct runs *rs, const char *id)
 {
-	list_for_each(r, &rs->active[hash_text(id) % RUNS_BUCKETS], struct run,
-	        link) if (strcmp(r->id, id) == 0) return r;
+	list_for_each (r, &rs->active[hash_text(id) % RUNS_BUCKETS], struct run, link)
+		if (strcmp(r->id, id) == 0)
+			return r;
 	return NULL;
 }
 
@@ -398,10 +400,10 @@ void runs_stop(struct runs *rs, void (*done)(void *ctx), void *ctx)
 	rs->stopped = done;
 	rs->stopped_ctx = ctx;
 	for (size_t i = 0; i < RUNS_BUCKETS; i++)
-		list_for_each(r, &rs->active[i], struct run, link) if (r->job.running)
-		{
-			runner_judge(r, RUN_INTERRUPTED, "the daemon was stopped");
-			runner_step(r, RUN_EVENT_END);
-		}
+		list_for_each (r, &rs->active[i], struct run, link)
+			if (r->job.running) {
+				runner_judge(r, RUN_INTERRUPTED, "the daemon was stopped");
+				runner_step(r, RUN_EVENT_END);
+			}
 	check_stopped(rs);
 }

@@ -38,8 +38,7 @@ void sched_free(struct sched *s)
 	if (!s)
 		return;
 	for (size_t i = 0; i < BUCKETS; i++)
-		list_for_each(u, &s->users[i], struct sched_user, link)
-		{
+		list_for_each (u, &s->users[i], struct sched_user, link) {
 			free(u->name);
 			free(u);
 		}
@@ -69,7 +68,9 @@ int sched_room(const struct sched *s, struct err *e)
 static struct sched_user *user_get(struct sched *s, const char *name)
 {
 	struct list *bucket = &s->users[hash_text(name) % BUCKETS];
-	list_for_each(u, bucket, struct sched_user, link) if (strcmp(u->name, name) == 0) return u;
+	list_for_each (u, bucket, struct sched_user, link)
+		if (strcmp(u->name, name) == 0)
+			return u;
 	struct sched_user *u = xnew(struct sched_user);
 	u->name = xstrdup(name);
 	list_init(&u->turn);
@@ -104,12 +105,11 @@ static void session_place(struct sched *s, struct sched_session *x, struct sched
 	list_remove(&x->ready);
 	if (!x->busy && head(x)) {
 		struct list *at = &u->ready;
-		list_for_each(
-		        o, &u->ready, struct sched_session, ready) if (before(head(x), head(o)))
-		{
-			at = &o->ready;
-			break;
-		}
+		list_for_each (o, &u->ready, struct sched_session, ready)
+			if (before(head(x), head(o))) {
+				at = &o->ready;
+				break;
+			}
 		list_append(at, &x->ready); /* in front of `at` */
 	}
 	if (list_empty(&u->ready))

@@ -57,9 +57,9 @@ void sessions_free(struct sessions *s)
 	if (!s)
 		return;
 	for (size_t i = 0; i < BUCKETS; i++)
-		list_for_each(x, &s->live[i], struct session, link) session_free(x);
-	list_for_each(x, &s->deletions, struct deletion, link)
-	{
+		list_for_each (x, &s->live[i], struct session, link)
+			session_free(x);
+	list_for_each (x, &s->deletions, struct deletion, link) {
 		free(x->runs);
 		free(x);
 	}
@@ -97,8 +97,9 @@ int session_part_check(const char *what, const char *text, struct err *e)
 
 struct session *sessions_live(struct sessions *s, const char *id)
 {
-	list_for_each(x, &s->live[hash_text(id) % BUCKETS], struct session,
-	        link) if (strcmp(x->id, id) == 0) return x;
+	list_for_each (x, &s->live[hash_text(id) % BUCKETS], struct session, link)
+		if (strcmp(x->id, id) == 0)
+			return x;
 	return NULL;
 }
 
@@ -106,16 +107,17 @@ struct session *sessions_live(struct sessions *s, const char *id)
 static struct session *live_pair(struct sessions *s, const char *user, const char *goal)
 {
 	for (size_t i = 0; i < BUCKETS; i++)
-		list_for_each(x, &s->live[i], struct session,
-		        link) if (strcmp(x->user, user) == 0 &&
-		                  strcmp(x->goal, goal) == 0) return x;
+		list_for_each (x, &s->live[i], struct session, link)
+			if (strcmp(x->user, user) == 0 && strcmp(x->goal, goal) == 0)
+				return x;
 	return NULL;
 }
 
 static bool deleting(const struct sessions *s, const char *id)
 {
-	list_for_each(
-	        x, &s->deletions, struct deletion, link) if (strcmp(x->id, id) == 0) return true;
+	list_for_each (x, &s->deletions, struct deletion, link)
+		if (strcmp(x->id, id) == 0)
+			return true;
 	return false;
 }
 

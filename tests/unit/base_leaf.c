@@ -110,8 +110,7 @@ static void lists(void)
 	list_append(&head, &c.link);
 	list_prepend(&head, &a.link);
 	int seen = 0;
-	list_for_each(it, &head, struct item, link)
-	{
+	list_for_each (it, &head, struct item, link) {
 		seen = seen * 10 + it->v;
 		if (it->v == 2)
 			list_remove(&it->link);
