@@ -15,6 +15,7 @@
 
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -26,6 +27,7 @@
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/keyctl.h>
+#include <linux/sched.h>
 #include <linux/seccomp.h>
 
 /* ---- in a child ---- */
@@ -183,6 +185,23 @@ static int probe_devpts(const struct probe *p, struct err *e)
 	return mount < 0 ? mount : 0;
 }
 
+/* CLONE_INTO_CGROUP compares the kill count of the target with that of the caller's own cgroup
+ * (seen on 6.18): where the latter was ever written to cgroup.kill, each child of ours would be
+ * killed before its first instruction. */
+static int clone_into(int cgroup, struct err *e)
+{
+	struct clone_args a = {
+	        .flags = CLONE_INTO_CGROUP, .exit_signal = SIGCHLD, .cgroup = (uint64_t)cgroup};
+	long pid = syscall(SYS_clone3, &a, sizeof(a));
+	if (pid == 0)
+		_exit(0);
+	int status = 0;
+	if (pid < 0 || waitpid((pid_t)pid, &status, 0) < 0)
+		return err_errno(e, "clone3 into a cgroup");
+	return WIFSIGNALED(status) ? err_set(e, -EPERM, "a child cloned into a cgroup is killed")
+	                           : 0;
+}
+
 static int probe_cgroup(const struct probe *p, struct err *e)
 {
 	static const struct limits none;
@@ -190,6 +209,8 @@ static int probe_cgroup(const struct probe *p, struct err *e)
 	if (p->tree->dirfd < 0)
 		return err_set(e, -ENOENT, "no cgroup2 subtree");
 	int r = cgroup_make(p->tree, "probe", &none, &c, e);
+	if (r == 0)
+		r = clone_into(c.dirfd, e);
 	cgroup_remove(p->tree, &c);
 	return r;
 }
@@ -267,7 +288,7 @@ static void probe_objects(const struct probe *p)
 	        {LAYER_IDMAP, probe_idmap, "state's file system maps ids",
 	                "put the state directory on ext4, xfs, btrfs or (6.3) tmpfs"},
 	        {LAYER_CGROUP, probe_cgroup, "own subtree with cgroup.kill",
-	                "mount cgroup2; Linux 5.14 or newer; Delegate=yes in the unit"},
+	                "mount cgroup2; Linux 6.1; Delegate=yes; start in a cgroup never killed"},
 	        {LAYER_EGRESS, probe_netns, "listeners inside, answered outside",
 	                "CONFIG_PACKET, IPv6 sockets (no ipv6.disable=1)"},
 	};

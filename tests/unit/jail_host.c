@@ -4,6 +4,7 @@
 #include "jail/host.h"
 
 #include <fcntl.h>
+#include <sys/wait.h>
 
 static void probed(void)
 {
@@ -33,6 +34,37 @@ static void probed(void)
 	ok(access(tree.path, F_OK) < 0, "the subtree is removed");
 }
 
+/* A daemon in a cgroup that was once killed cannot make jails: it must say so, not lose each. */
+static void killed_before(void)
+{
+	struct cgroup_tree tree;
+	char name[64], text[16];
+	(void)snprintf(name, sizeof(name), "agentbox-killed-%d", getpid());
+	must(cgroup_tree_open(name, &tree, NULL) == 0, "a cgroup subtree");
+	static const struct limits none;
+	struct cgroup c = CGROUP_NONE;
+	must(cgroup_make(&tree, "own", &none, &c, NULL) == 0 && cgroup_kill(&c, NULL) == 0,
+	        "a cgroup that was killed, empty");
+	pid_t pid = fork();
+	if (pid == 0) {
+		auto_close int procs = openat(c.dirfd, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+		int n = snprintf(text, sizeof(text), "%d", getpid());
+		if (procs < 0 || write(procs, text, (size_t)n) != n)
+			_exit(2);
+		auto_close int state = open("/var/tmp", O_PATH | O_DIRECTORY | O_CLOEXEC);
+		static struct host h;
+		host_probe(&tree, state, ID_STORE_BASE + ID_LEASES * ID_BLOCK, &h);
+		_exit(h.layers & LAYER_BIT(LAYER_CGROUP) ? 1 : 0);
+	}
+	int status = 0;
+	(void)!waitpid(pid, &status, 0);
+	/* 1 is fine too: a kernel that lets such children live */
+	ok(WIFEXITED(status) && WEXITSTATUS(status) <= 1, "probed from inside it (%x)", status);
+	printf("# layer cgroup there: %s\n", WEXITSTATUS(status) == 1 ? "yes" : "no, as found");
+	cgroup_remove(&tree, &c);
+	cgroup_tree_close(&tree);
+}
+
 static void required(void)
 {
 	static struct policy p = {.name = "strict", .required = LAYER_BIT(LAYER_LIMIT_MEMORY)};
@@ -55,5 +87,6 @@ int main(void)
 		skip_all("probing layers takes root");
 	required();
 	probed();
+	killed_before();
 	return done();
 }
