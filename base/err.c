@@ -5,11 +5,14 @@
 #include <string.h>
 
 static void vformat(char *to, size_t n, const char *fmt, va_list ap)
+        __attribute__((format(printf, 3, 0)));
+static void vformat(char *to, size_t n, const char *fmt, va_list ap)
 {
 	if (vsnprintf(to, n, fmt, ap) < 0)
 		to[0] = '\0';
 }
 
+#undef err_set /* base/err.h: for the analyzer */
 int err_set(struct err *e, int code, const char *fmt, ...)
 {
 	if (!e)
@@ -76,6 +79,7 @@ int err_http_status(int code)
 		return 404;
 	case EBUSY:
 	case EEXIST:
+	case ESRCH: /* it was there a moment ago: a jail that has just ended */
 		return 409;
 	case E2BIG:
 		return 413;

@@ -24,6 +24,9 @@ struct err {
 
 /* Sets *e and returns `code`, so that `return err_set(e, -EINVAL, ...)` reads well. */
 int err_set(struct err *e, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+#ifdef __clang_analyzer__ /* which does not see the body: what is returned */
+#define err_set(e, code, ...) ((void)err_set(e, code, __VA_ARGS__), (code))
+#endif
 
 /* Puts "context: " in front of the text of *e.  Returns e->code (or -EIO for NULL). */
 int err_wrap(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -6,7 +6,13 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+#include <linux/openat2.h>
+
+enum {
+	OPEN_TRIES = 1000 /* one in a hundred fails beside somebody who renames all the time */
+};
 
 void fd_close(int fd)
 {
@@ -126,6 +132,19 @@ int fd_sealed_memfd(const char *name, const void *p, size_t n)
 	if (lseek(fd, 0, SEEK_SET) < 0)
 		return -errno;
 	return take_fd(fd);
+}
+
+int fd_openat2(int dir, const char *path, uint64_t flags, uint64_t resolve)
+{
+	const struct open_how how = {.flags = flags | O_CLOEXEC, .resolve = resolve};
+	for (int i = 0; i < OPEN_TRIES; i++) {
+		long fd = syscall(SYS_openat2, dir, path, &how, sizeof(how));
+		if (fd >= 0)
+			return (int)fd;
+		if (errno != EAGAIN && errno != EINTR)
+			return -errno;
+	}
+	return -EAGAIN;
 }
 
 int fd_set_nonblock(int fd, int on)

@@ -7,6 +7,7 @@
 #include "base/err.h"
 
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 void fd_close(int fd); /* keeps errno; -1 is fine */
@@ -38,6 +39,11 @@ MUST_USE int file_slurp_at(int dirfd, const char *path, size_t max, char **ret, 
 
 /* A sealed, read-only memfd with these bytes.  fd (owned) or -errno. */
 MUST_USE int fd_sealed_memfd(const char *name, const void *p, size_t n);
+
+/* openat2 with O_CLOEXEC, resolved as RESOLVE_* says.  fd (owned) or -errno.  The kernel gives up
+ * with EAGAIN where a ".." (also one inside a link) meets any rename or mount on the host at that
+ * moment; it is asked again. */
+MUST_USE int fd_openat2(int dir, const char *path, uint64_t flags, uint64_t resolve);
 
 MUST_USE int fd_set_nonblock(int fd, int on);
 /* Number of open descriptors of this process, or -errno (tests and leak checks). */

@@ -23,8 +23,9 @@ static void reach(struct glob *g, size_t i)
 		if (i >= g->len || g->pattern[i] != '*')
 			return;
 		bool deep = g->pattern[i + 1] == '*';
-		if (deep && g->pattern[i + 2] == '/')
-			reach(g, i + 3); /* the double star with its slash may stand for nothing */
+		/* As a whole component, the double star and its slash may stand for nothing. */
+		if (deep && g->pattern[i + 2] == '/' && (i == 0 || g->pattern[i - 1] == '/'))
+			reach(g, i + 3);
 		i += deep ? 2 : 1;
 	}
 }
@@ -36,7 +37,13 @@ static void step(const struct glob *from, struct glob *to, char c)
 			continue;
 		const char *p = from->pattern + i;
 		bool deep = p[0] == '*' && p[1] == '*';
-		if (deep || (p[0] == '*' && c != '/'))
+		if (deep) {
+			/* It goes on, or ends in front of its slash: past that only at the start
+			 * of a component.  What reaches i anew comes from smaller positions, so
+			 * before this. */
+			to->live[i] = true;
+			reach(to, i + 2);
+		} else if (p[0] == '*' && c != '/')
 			reach(to, i);
 		else if (p[0] != '*' && (p[0] == c || (p[0] == '?' && c != '/')))
 			reach(to, i + 1);

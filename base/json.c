@@ -29,7 +29,7 @@ struct json *json_parse(const char *p, size_t n, struct err *e)
 		return NULL;
 	}
 	for (const char *q = end; q < p + n; q++)
-		if (!memchr(" \t\r\n", *q, 4)) {
+		if (*q != ' ' && *q != '\t' && *q != '\r' && *q != '\n') {
 			cJSON_Delete(c);
 			err_set(e, -EINVAL, "text after the JSON value at byte %zu",
 			        (size_t)(q - p));

@@ -1,4 +1,5 @@
 #include "base/sandbox.h"
+#include "base/mem.h"
 
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -35,13 +36,29 @@ static void emit_arg(struct program *p, const struct sandbox_arg *a, uint32_t de
 	/* not this call: skip load + nvalues tests of two instructions each + the final deny */
 	size_t body = 2 + 2 * a->nvalues;
 	emit(p, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)a->nr, 0, (uint8_t)body);
-	emit_load(p, offsetof(struct seccomp_data, args) + 8 * a->arg);
+	emit_load(p, offsetof(struct seccomp_data, args) + sizeof(uint64_t) * a->arg);
 	for (size_t i = 0; i < a->nvalues; i++) {
 		emit(p, BPF_JMP | BPF_JEQ | BPF_K, a->values[i], 0, 1);
 		emit_return(p, SECCOMP_RET_ALLOW);
 	}
 	emit_return(p, deny);
 }
+
+static void emit_allowed(struct program *p, const int *calls, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		emit(p, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)calls[i], 0, 1);
+		emit_return(p, SECCOMP_RET_ALLOW);
+	}
+}
+
+#ifdef SANITIZED
+/* What the sanitizers' runtimes call by themselves: shadow memory, a thread's stack and signals,
+ * the end. */
+static const int sanitizers[] = {SYS_mmap, SYS_munmap, SYS_mprotect, SYS_madvise, SYS_sigaltstack,
+        SYS_futex, SYS_sched_yield, SYS_sched_getaffinity, SYS_getpid, SYS_gettid,
+        SYS_clock_gettime, SYS_exit};
+#endif
 
 static void build(struct program *p, const int *allowed, size_t n, const struct sandbox_arg *args,
         size_t nargs, uint32_t deny)
@@ -52,10 +69,10 @@ static void build(struct program *p, const int *allowed, size_t n, const struct 
 	emit_load(p, offsetof(struct seccomp_data, nr));
 	emit(p, BPF_JMP | BPF_JGE | BPF_K, X32_BIT, 0, 1);
 	emit_return(p, SECCOMP_RET_KILL_PROCESS);
-	for (size_t i = 0; i < n; i++) {
-		emit(p, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)allowed[i], 0, 1);
-		emit_return(p, SECCOMP_RET_ALLOW);
-	}
+	emit_allowed(p, allowed, n);
+#ifdef SANITIZED
+	emit_allowed(p, sanitizers, ARRAY_LEN(sanitizers));
+#endif
 	/* Each argument rule ends in a return, so the accumulator still holds nr here. */
 	for (size_t i = 0; i < nargs; i++)
 		emit_arg(p, &args[i], deny);

@@ -4,7 +4,8 @@
  *
  * A program lists what it calls after its start-up; anything else gets
  * `deny`.  Argument rules compare the low 32 bits of one argument with a list
- * of allowed values.  Foreign architectures and x32 are killed.
+ * of allowed values.  Foreign architectures and x32 are killed.  In builds with
+ * the sanitizers (SANITIZED) what their runtimes need is allowed too.
  */
 #ifndef BASE_SANDBOX_H
 #define BASE_SANDBOX_H

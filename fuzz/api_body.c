@@ -2,8 +2,8 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "supervisor/body.h"
-#include "supervisor/http.h"
 #include "supervisor/jailspec.h"
+#include "supervisor/percent.h"
 #include "supervisor/routes.h"
 
 #include <assert.h>
@@ -18,7 +18,7 @@ static void route(const char *text)
 	const struct route *table = routes_table(&n);
 	routes_match(table, n, "GET", text, &m);
 	for (unsigned i = 0; m.route && i < m.nparams; i++) {
-		auto_free char *p = http_decode(m.params[i].p, m.params[i].n);
+		auto_free char *p = percent_decode(m.params[i].p, m.params[i].n);
 		assert(!p || strlen(p) <= m.params[i].n);
 	}
 }
@@ -40,7 +40,7 @@ static void jail(const struct json *body)
 			assert(!strstr(m.binds[i].below, "/../") && m.binds[i].below[0] != '/');
 			assert(m.binds[i].target[0] == '/' && !m.binds[i].writable);
 		}
-	auto_close int fd = jailspec_pack(&j, &e);
+	fd_close(jailspec_pack(&j, &e));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

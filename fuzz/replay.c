@@ -18,10 +18,9 @@ enum { SEED_MAX = 32 << 20 };
 static int replay(const char *dir, const char *name, int count)
 {
 	auto_free char *path = xasprintf("%s/%s", dir, name);
-	char *bytes = NULL;
+	auto_free char *bytes = NULL;
 	size_t n = 0;
 	int r = file_slurp(path, SEED_MAX, &bytes, &n);
-	auto_free char *owned = bytes;
 	if (r == 0)
 		LLVMFuzzerTestOneInput((const uint8_t *)bytes, n);
 	printf("%sok %d - %s\n", r == 0 ? "" : "not ", count, name);

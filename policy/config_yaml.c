@@ -159,13 +159,13 @@ static const struct key users_rows[] = {
                 .type = KEY_OTHER,
                 .set = set_supervisor,
                 .want = "user or number",
-                .dflt = "536805377",
+                .dflt = "agentbox-supervisor, else 536805377",
                 .doc = "Whom agentbox-supervisor runs as."},
         {.name = "egress",
                 .type = KEY_OTHER,
                 .set = set_egress,
                 .want = "user or number",
-                .dflt = "536805378",
+                .dflt = "agentbox-egress, else 536805378",
                 .doc = "Whom agentbox-egress runs as."},
 };
 _Static_assert(ID_SUPERVISOR == 536805377 && ID_EGRESS == 536805378, "the manual says otherwise");
@@ -262,6 +262,9 @@ void config_defaults(const struct idents *ids, struct daemon_config *ret)
 	        .pool = POOL,
 	        .default_policy = "default",
 	};
+	/* A host may have given our names other numbers; where it knows none, those above stand. */
+	(void)!idents_user(ids, "agentbox-supervisor", &ret->supervisor_uid, &ret->supervisor_gid);
+	(void)!idents_user(ids, "agentbox-egress", &ret->egress_uid, &ret->egress_gid);
 	/* Without the group the socket stays root's: 0 is what the field holds already. */
 	(void)!idents_group(ids, "agentbox", &ret->socket_gid);
 }

@@ -191,8 +191,6 @@ static bool asks(const struct harness *h, enum harness_later which, const struct
 		return h->permissions == HARNESS_ASK;
 	case HARNESS_LATER_GUARDRAILS:
 		return h->nguard_input + h->nguard_output > 0;
-	case HARNESS_LATER_ENV_NAMES:
-		return h->env_names && h->env_names[0];
 	case HARNESS_LATER_EGRESS:
 		return h->egress_only != NULL;
 	case HARNESS_LATER_PIPELINE:

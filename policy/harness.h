@@ -58,7 +58,6 @@ enum harness_reuse { HARNESS_REUSE_RUN, HARNESS_REUSE_SESSION };
 	X(COST,       "limits.costUsd",       NULL, "cost is reported, not limited")               \
 	X(READ_ONLY,  "narrow.readOnly",      NULL, "workspaces are writable as a whole")          \
 	X(EGRESS,     "narrow.egress.only",   NULL, "the policy decides on hosts")                 \
-	X(ENV_NAMES,  "env",                  NULL, "variables of the daemon are not passed on")   \
 	X(PROVIDER,   "driverOptions.provider", NULL, "the agent's configuration decides")
 /* clang-format on */
 
@@ -96,7 +95,7 @@ struct harness {
 	char **secrets;
 	struct harness_pair *env; /* values given */
 	size_t nenv;
-	char **env_names; /* names taken from what the daemon exposes */
+	char **env_names; /* of the daemon's variables; root lists them in expose_env */
 	char **verify;    /* argv */
 	bool verify_required;
 	uint64_t verify_timeout_ms;

@@ -25,7 +25,7 @@ static void errors(void)
 	err_errno(&e, "opening %s", "f");
 	ok(e.code == -ENOENT && strncmp(e.text, "opening f: ", 11) == 0, "errno becomes text");
 	ok(err_http_status(-EINVAL) == 400 && err_http_status(-EAGAIN) == 429 &&
-	                err_http_status(-EIO) == 500,
+	                err_http_status(-EIO) == 500 && err_http_status(-ESRCH) == 409,
 	        "codes become HTTP statuses");
 }
 

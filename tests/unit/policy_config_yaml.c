@@ -50,7 +50,8 @@ static void defaults(void)
 	auto_free struct daemon_config *c = xnew(struct daemon_config);
 	config_defaults(&ids, c);
 	is_str(c->default_policy, "default", "default policy");
-	ok(c->supervisor_uid == ID_SUPERVISOR && c->egress_uid == ID_EGRESS, "ids");
+	ok(c->supervisor_uid == 821 && c->supervisor_gid == 822, "our user where it exists");
+	ok(c->egress_uid == ID_EGRESS && c->egress_gid == ID_EGRESS, "else the number");
 	ok(c->socket_gid == 901, "group agentbox where it exists");
 	struct idents none = {0};
 	config_defaults(&none, c);
@@ -68,7 +69,7 @@ static void lookups(void)
 int main(void)
 {
 	ids.passwd = xstrdup("root:x:0:0::/root:/bin/sh\nboxbrain:x:811:812::/:/bin/false\n"
-	                     "broken:x\n");
+	                     "agentbox-supervisor:x:821:822::/:/bin/false\nbroken:x\n");
 	ids.group =
 	        xstrdup("root:x:0:\noperators:x:900:a,b\nagentbox:x:901:\nhuge:x:99999999999:\n");
 	good();
