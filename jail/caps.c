@@ -57,7 +57,7 @@ SYSC_CHILD long caps_drop(const struct caps_identity *to)
 
 SYSC_CHILD static bool ids_are(const struct caps_identity *want)
 {
-	uint32_t u[3], g[3];
+	uint32_t u[3] = {0}, g[3] = {0};
 	if (sysc(SYS_getresuid, &u[0], &u[1], &u[2]) || sysc(SYS_getresgid, &g[0], &g[1], &g[2]))
 		return false;
 	for (int i = 0; i < 3; i++) {
@@ -70,7 +70,7 @@ SYSC_CHILD static bool ids_are(const struct caps_identity *want)
 SYSC_CHILD static bool sets_are(uint64_t keep)
 {
 	struct __user_cap_header_struct h = {_LINUX_CAPABILITY_VERSION_3, 0};
-	struct __user_cap_data_struct d[2];
+	struct __user_cap_data_struct d[2] = {0};
 	if (sysc(SYS_capget, &h, d) != 0)
 		return false;
 	uint32_t lo = (uint32_t)keep, hi = (uint32_t)(keep >> 32);

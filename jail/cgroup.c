@@ -160,7 +160,10 @@ static bool is_true_root(const char *path)
 	return access(file, F_OK) < 0; /* every cgroup but the root has it */
 }
 
-/* Everyone in `dir` moves to its leaf; repeated because they may fork meanwhile. */
+/* Everyone in `dir` moves to its leaf; repeated because they may fork meanwhile.  "0" is somebody
+ * of an outer pid namespace, as when a container is entered from outside: no number of ours names
+ * it (written back, it would mean ourselves).  Where it stays, the kernel refuses the controllers,
+ * and each policy decides whether it can do without. */
 static int move_to_leaf(int dir, struct err *e)
 {
 	if (mkdirat(dir, LEAF, 0755) < 0 && errno != EEXIST)
@@ -170,15 +173,19 @@ static int move_to_leaf(int dir, struct err *e)
 		int r = read_file(dir, "cgroup.procs", &text);
 		if (r < 0)
 			return err_set(e, r, "layer cgroup: cgroup.procs: %s", strerror(-r));
-		if (!*text)
-			return 0;
+		bool anyone = false;
 		char *rest = text;
 		for (char *pid; (pid = strsep(&rest, "\n"));) {
-			r = *pid ? write_file(dir, LEAF "/cgroup.procs", pid) : 0;
+			if (!*pid || strcmp(pid, "0") == 0)
+				continue;
+			anyone = true;
+			r = write_file(dir, LEAF "/cgroup.procs", pid);
 			if (r < 0 && r != -ESRCH)
 				return err_set(
 				        e, r, "layer cgroup: moving to the leaf: %s", strerror(-r));
 		}
+		if (!anyone)
+			return 0;
 	}
 	return err_set(e, -EBUSY, "layer cgroup: processes keep appearing in the unit's cgroup");
 }
@@ -186,7 +193,7 @@ static int move_to_leaf(int dir, struct err *e)
 /* The directory to make the subtree in; *ret_move tells that its processes must move. */
 static int find_parent(char path[CGROUP_PATH_MAX], bool *ret_move, struct err *e)
 {
-	char mount[CGROUP_PATH_MAX], own[CGROUP_PATH_MAX];
+	char mount[CGROUP_PATH_MAX], own[CGROUP_PATH_MAX] = "";
 	int r = find_mount(mount, e);
 	if (r == 0)
 		r = own_path(own, e);
@@ -251,7 +258,7 @@ static void limit_workers(const struct cgroup_tree *t)
 int cgroup_tree_open(const char *name, struct cgroup_tree *ret, struct err *e)
 {
 	struct cgroup_tree t = {.dirfd = -1, .workers = -1};
-	bool move;
+	bool move = false;
 	char parent_path[CGROUP_PATH_MAX];
 	int r = find_parent(parent_path, &move, e);
 	if (r < 0)

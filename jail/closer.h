@@ -2,8 +2,9 @@
  * closer.h - closing descriptors whose last close waits for the kernel.
  *
  * The release of a packet socket waits for an RCU grace period: 12 to 20 ms in
- * which a single-threaded daemon would do nothing else, for every jail that ends.
- * So such descriptors are given to a small process without privileges, whose
+ * which a single-threaded daemon would do nothing else, for every jail that ends;
+ * the last close of a mount namespace takes up to one more.  So such descriptors
+ * are given to a small process without privileges, whose
  * threads hold each a moment longer than agentbox-egress needs to let go of its
  * copy, and then pay the wait.
  */

@@ -225,6 +225,7 @@ static int load_programs(struct daemon *d, struct err *e)
 static void on_signal(struct watch *w, uint32_t events);
 static bool on_idle(void *ctx);
 static void on_stop_alarm(struct alarm *a);
+static void on_refill_alarm(struct alarm *a);
 
 static void blank(struct daemon *d, const struct options *o)
 {
@@ -241,6 +242,7 @@ static void blank(struct daemon *d, const struct options *o)
 	service_init(&d->supervisor);
 	service_init(&d->egress);
 	alarm_init(&d->stop_alarm, on_stop_alarm);
+	alarm_init(&d->refill_alarm, on_refill_alarm);
 	jails_init(&d->jails, &d->poller, &peers_news, d);
 }
 
@@ -316,10 +318,21 @@ int daemon_open(struct daemon *d, const struct options *o, struct err *e)
 
 /* ---- life ---- */
 
+/* Nothing to do here: an alarm makes the loop call on_idle. */
+static void on_refill_alarm(struct alarm *a)
+{
+	(void)a;
+}
+
 static bool on_idle(void *ctx)
 {
 	struct daemon *d = ctx;
 	if (!d->ready || d->stopping)
+		return false;
+	int64_t wait_ms = pool_refill_in(&d->pool);
+	if (wait_ms > 0)
+		alarm_set(&d->poller, &d->refill_alarm, wait_ms);
+	if (wait_ms != 0)
 		return false;
 	struct err e = {0};
 	int r = pool_refill(&d->pool, &e);

@@ -73,8 +73,9 @@ struct daemon {
 
 	bool ready; /* READY=1 was told */
 	bool stopping;
-	struct alarm stop_alarm; /* patience with the supervisor, then with the jails */
-	bool killing;            /* patience is over */
+	struct alarm stop_alarm;   /* patience with the supervisor, then with the jails */
+	struct alarm refill_alarm; /* of the pool, after the jail just made had its moment */
+	bool killing;              /* patience is over */
 };
 
 /* ---- life (daemon.c) ---- */

@@ -114,12 +114,9 @@ SYSC_CHILD static long mask(uint32_t bits)
 			continue;
 		int dir;
 		const char *path = template_mask(i, &dir);
-		long tree = sysc(SYS_open_tree, AT_FDCWD, dir ? "/sys" : "/dev/null",
-		        OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-		if (tree < 0)
-			return tree;
-		long r = sysc(SYS_move_mount, tree, "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH);
-		sysc(SYS_close, tree);
+		/* One old-style call where the new ones take three; the flags of the source stay.
+		 */
+		long r = sysc(SYS_mount, dir ? "/sys" : "/dev/null", path, 0, MS_BIND, 0);
 		if (r < 0)
 			return r;
 	}
@@ -150,7 +147,7 @@ SYSC_CHILD static long rlimits(struct enter *c)
 {
 	for (size_t i = 0; i < c->nrlimits; i++) {
 		const struct enter_rlimit *l = &c->rlimits[i];
-		struct rlimit64 set = {l->soft, l->hard}, got;
+		struct rlimit64 set = {l->soft, l->hard}, got = {0};
 		long r = sysc(SYS_prlimit64, 0, l->resource, &set, 0);
 		if (r == 0)
 			r = sysc(SYS_prlimit64, 0, l->resource, 0, &got);

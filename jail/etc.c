@@ -70,13 +70,18 @@ static int put(int etc, const char *name, const void *p, size_t n, struct err *e
 	return r < 0 ? err_set(e, r, "layer rootfs: /etc/%s cannot be written", name) : 0;
 }
 
-/* Opens source/etc/name as a program inside would find it: links are resolved in that root. */
+/* Its fd or -errno: source/etc/name as a program inside would find it: links are resolved in that
+ * root. */
 static int open_source(int source, const char *name, uint64_t flags)
 {
 	auto_free char *path = xasprintf("etc/%s", name);
-	struct open_how how = {
-	        .flags = flags | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
-	return (int)syscall(SYS_openat2, source, path, &how, sizeof(how));
+	return fd_openat2(source, path, flags, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
+}
+
+/* What a host does not have, its jails do not get. */
+static int unopened(const char *name, int r, struct err *e)
+{
+	return r == -ENOENT ? 0 : err_set(e, r, "layer rootfs: /etc/%s: %s", name, strerror(-r));
 }
 
 static int make_parent(int etc, const char *name, struct err *e)
@@ -94,7 +99,7 @@ static int copy(int etc, int source, const char *name, struct err *e)
 {
 	auto_close int fd = open_source(source, name, O_RDONLY | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0)
-		return errno == ENOENT ? 0 : err_errno(e, "layer rootfs: /etc/%s", name);
+		return unopened(name, fd, e);
 	struct stat st;
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || !(st.st_mode & S_IROTH))
 		return 0; /* not public: not for jails */
@@ -111,7 +116,7 @@ static int clone(int etc, int source, const char *name, struct err *e)
 {
 	auto_close int fd = open_source(source, name, O_PATH | O_DIRECTORY);
 	if (fd < 0)
-		return errno == ENOENT ? 0 : err_errno(e, "layer rootfs: /etc/%s", name);
+		return unopened(name, fd, e);
 	int r = make_parent(etc, name, e);
 	if (r < 0)
 		return r;

@@ -109,7 +109,9 @@ int launch_exec(const struct launched *j, const struct launch_program *p, struct
 	r = msg_send(j->control, &m, sizeof(m), fds, ARRAY_LEN(fds));
 	if (r < 0)
 		return err_set(e, r, "the jail's PID 1 cannot be asked: %s", strerror(-r));
-	*ret = (struct launch_stdio){take_fd(s.ours[0]), take_fd(s.ours[1]), take_fd(s.ours[2])};
+	ret->in = take_fd(s.ours[0]);
+	ret->out = take_fd(s.ours[1]);
+	ret->err = take_fd(s.ours[2]);
 	return 0;
 }
 
@@ -343,6 +345,7 @@ int launch_reap(struct launched *j)
 
 void launched_free(struct launched *j)
 {
+	const struct closer *closer = j->kit ? j->kit->closer : NULL;
 	fd_close(take_fd(j->control));
 	kit_free(take(j->kit)); /* kills everything that is left in the cgroup */
 	if (j->pid > 0) {
@@ -351,7 +354,8 @@ void launched_free(struct launched *j)
 		j->pid = -1;
 	}
 	fd_close(take_fd(j->pidfd));
-	fd_close(take_fd(j->mntns));
+	/* The last reference: every mount of the jail goes with it, and the kernel waits. */
+	closer_give(closer, take_fd(j->mntns));
 	launch_stdio_close(&j->stdio);
 }
 
@@ -383,7 +387,7 @@ int launch_worker(
 	add_rlimit(&c, RLIMIT_NOFILE, WORKER_NOFILE, WORKER_NOFILE);
 	if (j->kit->limits.file_bytes)
 		add_rlimit(&c, RLIMIT_FSIZE, j->kit->limits.file_bytes, j->kit->limits.file_bytes);
-	int pidfd;
+	int pidfd = -1;
 	r = run_child(&c, CLONE_NEWPID, j->kit->tree->workers, &pidfd, e);
 	if (r < 0)
 		return err_wrap(e, "file worker");

@@ -4,12 +4,17 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
+
+/* How long the lock of a dead holder is waited for. */
+enum { LOCK_TRIES = 100, LOCK_PAUSE_MS = 50 };
 
 /* ---- programs ---- */
 
@@ -162,6 +167,22 @@ static int own_dir_at(int dir, const char *name, int *ret, struct err *e)
 	return 0;
 }
 
+/* The pid that the holder of the lock wrote; "" where there is none. */
+static void lock_holder(int fd, char pid[24])
+{
+	ssize_t n = pread(fd, pid, 23, 0);
+	pid[n < 0 ? 0 : n] = '\0';
+	pid[strcspn(pid, "\n")] = '\0';
+}
+
+/* A predecessor that was killed while it started a process leaves the lock to that child until the
+ * child's exec or end: milliseconds, so a dead holder is waited for. */
+static bool holder_is_dead(const char *pid)
+{
+	long n = strtol(pid, NULL, 10);
+	return n > 0 && n <= INT_MAX && kill((pid_t)n, 0) < 0 && errno == ESRCH;
+}
+
 /* flock and not a pid file alone: it is gone with its holder, however that ended. */
 static int take_lock(struct state *s, struct err *e)
 {
@@ -170,14 +191,15 @@ static int take_lock(struct state *s, struct err *e)
 	if (fd < 0)
 		return err_errno(e, "agentboxd.lock");
 	char pid[24] = "";
-	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+	for (int tries = 0; flock(fd, LOCK_EX | LOCK_NB) < 0; tries++) {
 		if (errno != EWOULDBLOCK)
 			return err_errno(e, "flock");
-		ssize_t n = pread(fd, pid, sizeof(pid) - 1, 0);
-		pid[n < 0 ? 0 : n] = '\0';
-		pid[strcspn(pid, "\n")] = '\0';
-		return err_set(
-		        e, -EBUSY, "another agentboxd uses it (pid %s)", pid[0] ? pid : "unknown");
+		lock_holder(fd, pid);
+		if (tries == LOCK_TRIES || !holder_is_dead(pid))
+			return err_set(e, -EBUSY, "another agentboxd uses it (pid %s)",
+			        pid[0] ? pid : "unknown");
+		const struct timespec pause = {.tv_nsec = LOCK_PAUSE_MS * 1000000L};
+		nanosleep(&pause, NULL);
 	}
 	int n = snprintf(pid, sizeof(pid), "%d\n", getpid());
 	if (ftruncate(fd, 0) < 0 || pwrite(fd, pid, (size_t)n, 0) != n)

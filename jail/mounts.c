@@ -58,9 +58,7 @@ int mounts_clone(int dirfd, const char *path, uint64_t attrs, int idmap_userns, 
 		return take_fd(mount);
 	if (idmap_userns >= 0 && (errno == EINVAL || errno == EOPNOTSUPP))
 		return err_set(e, -errno,
-		        "layer idmap: the file system of %s has no idmapped mounts; remedy: keep "
-		        "the "
-		        "state directory on ext4, xfs, btrfs or (Linux 6.3) tmpfs",
+		        "layer idmap: the file system of %s has no idmapped mounts",
 		        *path ? path : "the directory");
 	return err_errno(e, "attributes of mount %s", path);
 }

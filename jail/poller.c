@@ -73,13 +73,17 @@ static struct alarm *next_alarm(struct poller *p)
 	return first;
 }
 
-static void fire_alarms(struct poller *p)
+/* True when one was due. */
+static bool fire_alarms(struct poller *p)
 {
 	int64_t now = clock_mono_ms();
+	bool fired = false;
 	for (struct alarm *a = next_alarm(p); a && a->at_ms <= now; a = next_alarm(p)) {
 		list_remove(&a->link);
 		a->fire(a);
+		fired = true;
 	}
+	return fired;
 }
 
 static int wait_ms(struct poller *p)
@@ -95,7 +99,7 @@ int poller_run(struct poller *p, struct err *e)
 {
 	bool busy = true;
 	while (!p->stop) {
-		fire_alarms(p);
+		busy = fire_alarms(p) || busy;
 		if (p->stop)
 			break;
 		struct epoll_event ev;

@@ -3,8 +3,9 @@
  *
  * One event is taken at a time, so a callback may remove or free any other
  * watch: there is no batch in which a stale pointer could wait.  When nothing
- * is ready, `idle` is called before the loop sleeps; as long as it says that
- * there is more to do, the loop only peeks.  One thread; no ring here.
+ * is ready after an event or an alarm, `idle` is called before the loop sleeps;
+ * as long as it says that there is more to do, the loop only peeks.  One thread;
+ * no ring here.
  */
 #ifndef JAIL_POLLER_H
 #define JAIL_POLLER_H

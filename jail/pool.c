@@ -1,4 +1,5 @@
 #include "jail/pool.h"
+#include "base/clock.h"
 #include "base/mem.h"
 
 #include <stdio.h>
@@ -7,6 +8,9 @@
 /* Whatever the configuration says: a kit holds a uid block, a dozen descriptors and a network
  * namespace (about 200 KiB of kernel memory). */
 enum { POOL_DEPTH_MAX = 32 };
+/* A jail's first byte comes within a millisecond of its making where the processors are free for
+ * it; a refill at that moment would take one of them for longer than that. */
+enum { POOL_QUIET_MS = 4 };
 
 struct pooled {
 	struct list link; /* in pool.kits */
@@ -83,6 +87,7 @@ static int make(struct pool *p, uint32_t i, struct kit **ret, struct err *e)
 int pool_take(struct pool *p, uint32_t i, struct kit **ret, struct err *e)
 {
 	p->wanted[i] = true;
+	p->taken_ms = clock_mono_ms();
 	list_for_each (at, &p->kits, struct pooled, link) {
 		if (at->policy != i)
 			continue;
@@ -97,11 +102,31 @@ void pool_end_lease(struct pool *p, uint32_t base)
 	lease_drop(p->leases, base);
 }
 
-int pool_refill(struct pool *p, struct err *e)
+static unsigned full_depth(const struct pool *p)
 {
 	unsigned want = p->set ? p->set->config.pool : 0;
-	if (want > POOL_DEPTH_MAX)
-		want = POOL_DEPTH_MAX;
+	return want < POOL_DEPTH_MAX ? want : POOL_DEPTH_MAX;
+}
+
+int64_t pool_refill_in(const struct pool *p)
+{
+	/* A burst empties the pool faster than that: then a kit is better late than never. */
+	unsigned want = full_depth(p);
+	bool full = true;
+	for (uint32_t i = 0; p->set && i < p->set->count; i++) {
+		if (!p->wanted[i] || p->depth[i] >= want)
+			continue;
+		if (p->depth[i] <= want / 2)
+			return 0;
+		full = false;
+	}
+	int64_t left = p->taken_ms + POOL_QUIET_MS - clock_mono_ms();
+	return full ? -1 : left > 0 ? left : 0;
+}
+
+int pool_refill(struct pool *p, struct err *e)
+{
+	unsigned want = full_depth(p);
 	for (uint32_t i = 0; p->set && i < p->set->count; i++) {
 		if (!p->wanted[i] || p->depth[i] >= want)
 			continue;

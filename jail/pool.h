@@ -4,7 +4,8 @@
  * A policy is pooled from its first use on; `policy 0` and "default" from the
  * start.  A kit leaves the pool for good when a jail takes it.  Making one takes
  * about a millisecond, so the pool is refilled one kit at a time when the loop
- * has nothing else to do.
+ * has nothing else to do; and, as long as enough are left, not at the moment
+ * when the jail just made needs the processor (pool_refill_in).
  */
 #ifndef JAIL_POOL_H
 #define JAIL_POOL_H
@@ -27,6 +28,7 @@ struct pool {
 	bool wanted[LIMIT_POLICIES];
 	struct list kits; /* of struct pooled */
 	uint64_t serial;  /* names cgroups */
+	int64_t taken_ms; /* the last pool_take */
 };
 
 void pool_init(struct pool *p, struct leases *leases, const struct cgroup_tree *tree);
@@ -38,6 +40,9 @@ void pool_reset(struct pool *p, const struct policy_set *set);
  * its block back with pool_end_lease. */
 MUST_USE int pool_take(struct pool *p, uint32_t i, struct kit **ret, struct err *e);
 void pool_end_lease(struct pool *p, uint32_t base);
+/* How many ms the refill should wait: 0 where a pool is nearly empty or the last take was long ago,
+ * -1 when there is nothing to make. */
+int64_t pool_refill_in(const struct pool *p);
 /* Makes one kit that is wanted.  1: there may be more to do, 0: full, -errno: that policy is left
  * alone until it is used again. */
 MUST_USE int pool_refill(struct pool *p, struct err *e);

@@ -46,12 +46,8 @@ static void places_done(struct places *p)
 
 static int open_beneath(int dir, const char *path, uint64_t flags)
 {
-	const struct open_how how = {
-	        .flags = O_PATH | O_CLOEXEC | flags,
-	        .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
-	};
-	int fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
-	return fd < 0 ? -errno : fd;
+	return fd_openat2(dir, path, O_PATH | flags,
+	        RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
 }
 
 /* Root's path, which may go over links: they are root's too.  What lies below it may not. */
@@ -87,8 +83,9 @@ static int open_binds(struct places *p, const struct broker_make *m, struct err 
 	return 0;
 }
 
-static int open_agent(const char *agents, const char *name, struct err *e)
+static int open_agent(const struct daemon *d, const char *name, struct err *e)
 {
+	const char *agents = d->options->agents;
 	auto_close int dir = open(agents, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0 && errno != ENOENT)
 		return err_errno(e, "agent '%s': %s", name, agents);
@@ -97,8 +94,10 @@ static int open_agent(const char *agents, const char *name, struct err *e)
 		return r;
 	auto_close int fd = dir < 0 ? -ENOENT : open_beneath(dir, name, O_DIRECTORY);
 	if (fd == -ENOENT)
-		return err_set(
-		        e, -ENOEXEC, "agent '%s' is not installed: no %s/%s", name, agents, name);
+		return err_set(e, -ENOEXEC,
+		        "agent '%s' is not installed: no %s/%s; remedy: sh "
+		        "%s/harnesses/agents/%s/install.sh %s/%s",
+		        name, agents, name, d->programs.share, name, agents, name);
 	if (fd < 0)
 		return err_set(e, fd, "agent '%s': %s", name, strerror(-fd));
 	r = root_owned(fd, name, e);
@@ -112,7 +111,7 @@ static int open_places(
 	if (r < 0)
 		return r;
 	if (m->agent) {
-		p->agent = open_agent(d->options->agents, m->agent, e);
+		p->agent = open_agent(d, m->agent, e);
 		if (p->agent < 0)
 			return p->agent;
 	}

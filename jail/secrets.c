@@ -135,7 +135,7 @@ static struct egress_secret *entry(struct table *t, const char *name)
 	for (size_t i = 0; i < t->n; i++)
 		if (strcmp(t->v[i].name, name) == 0)
 			return NULL;
-	assert(t->n < SECRETS_MAX);
+	assert(t->v && t->n < SECRETS_MAX);
 	struct egress_secret *to = &t->v[t->n++];
 	(void)str_copy(to->name, sizeof(to->name), name); /* both are NAME_MAX_LEN */
 	return to;

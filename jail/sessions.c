@@ -3,6 +3,7 @@
 #include "base/id.h"
 #include "base/ids.h"
 #include "base/mem.h"
+#include "jail/mounts.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -27,12 +28,8 @@ enum { STORE_ID = ID_STORE_BASE + ID_INNER_AGENT };
 
 static int open_below(int dir, const char *name)
 {
-	const struct open_how how = {
-	        .flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW,
-	        .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
-	};
-	int fd = (int)syscall(SYS_openat2, dir, name, &how, sizeof(how));
-	return fd < 0 ? -errno : fd;
+	return fd_openat2(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW,
+	        RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
 }
 
 /* The parent is root's and 0700, so nobody can put another thing under this name meanwhile. */
@@ -118,7 +115,8 @@ enum { TREE_DEPTH = 16 };
 
 struct sweep {
 	int top;        /* borrowed: where too deep directories go */
-	uint64_t moved; /* names given so far */
+	uint64_t names; /* given so far */
+	uint64_t moved; /* directories, so far */
 	int error;      /* first -errno */
 };
 
@@ -134,9 +132,11 @@ static void move_up(struct sweep *w, int dir, const char *name)
 {
 	for (;;) {
 		char to[40];
-		snprintf(to, sizeof(to), "deep.%016llx", (unsigned long long)w->moved++);
-		if (renameat2(dir, name, w->top, to, RENAME_NOREPLACE) == 0)
+		snprintf(to, sizeof(to), "deep.%016llx", (unsigned long long)w->names++);
+		if (renameat2(dir, name, w->top, to, RENAME_NOREPLACE) == 0) {
+			w->moved++;
 			return;
+		}
 		if (errno != EEXIST) {
 			note(w);
 			return;
@@ -209,10 +209,14 @@ static int keep_two_capabilities(void)
 static int shut_in(const struct state *s)
 {
 	auto_free char *at = xasprintf("%s/trash", s->path);
-	/* Before unshare: afterwards s->trash is a mount of another namespace, and not cloned. */
-	auto_close int tree = (int)syscall(
-	        SYS_open_tree, s->trash, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
-	if (tree < 0 || unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC) < 0 ||
+	struct err e;
+	/* Before unshare: afterwards s->trash is a mount of another namespace, and not cloned.
+	 * Private like all mounts_clone makes: where the host's are shared, as under systemd,
+	 * pivot_root refuses a shared one. */
+	auto_close int tree = mounts_clone(s->trash, "", MOUNTS_NSD, -1, &e);
+	if (tree < 0)
+		return tree;
+	if (unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC) < 0 ||
 	        mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return -errno;
 	if (syscall(SYS_move_mount, tree, "", AT_FDCWD, at, MOVE_MOUNT_F_EMPTY_PATH) < 0)

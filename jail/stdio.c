@@ -12,6 +12,13 @@ void stdio_close(int fds[3])
 		fd_close(take_fd(fds[i]));
 }
 
+static struct stdio take_stdio(struct stdio *s)
+{
+	struct stdio taken = *s;
+	*s = (struct stdio)STDIO_NONE;
+	return taken;
+}
+
 int stdio_pipes(uint32_t uid, uint32_t gid, struct stdio *ret, struct err *e)
 {
 	auto_stdio struct stdio s = STDIO_NONE;
@@ -28,8 +35,7 @@ int stdio_pipes(uint32_t uid, uint32_t gid, struct stdio *ret, struct err *e)
 		if (r < 0)
 			return err_set(e, r, "stdio: O_NONBLOCK");
 	}
-	*ret = s;
-	s = (struct stdio)STDIO_NONE;
+	*ret = take_stdio(&s);
 	return 0;
 }
 
@@ -50,7 +56,6 @@ int stdio_tty(int devpts, uint32_t uid, uint32_t tty_gid, struct stdio *ret, str
 		if (s.theirs[i] < 0)
 			return err_errno(e, "stdio: dup");
 	}
-	*ret = s;
-	s = (struct stdio)STDIO_NONE;
+	*ret = take_stdio(&s);
 	return 0;
 }

@@ -25,13 +25,18 @@ void sweep_tree_name(const char *state, char out[32])
 	snprintf(out, 32, "agentbox-%016llx", (unsigned long long)h);
 }
 
+static bool octal(char c)
+{
+	return c >= '0' && c <= '7';
+}
+
 /* proc_pid_mountinfo(5): space, tab, line feed and backslash are \ooo. */
 static void unescape(char *s)
 {
 	char *to = s;
 	for (; *s; s++) {
-		if (s[0] == '\\' && s[1] >= '0' && s[1] <= '3' && s[2] && s[3]) {
-			*to++ = (char)((s[1] - '0') << 6 | (s[2] - '0') << 3 | (s[3] - '0'));
+		if (s[0] == '\\' && octal(s[1]) && octal(s[2]) && octal(s[3])) {
+			*to++ = (char)((s[1] & 7) << 6 | (s[2] & 7) << 3 | (s[3] & 7));
 			s += 3;
 		} else {
 			*to++ = *s;

@@ -5,9 +5,12 @@
 #include <assert.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <linux/capability.h>
 
 enum { CHILD_STACK = 8192 }; /* the child needs a few hundred bytes */
 
@@ -57,6 +60,33 @@ static int write_map(pid_t pid, const char *file, const struct userns_map *m, st
 	return 0;
 }
 
+/* Our effective uid, with our capabilities as they are: those do not depend on it. */
+static int look_like(uint32_t uid)
+{
+	struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct d[2];
+	if (syscall(SYS_capget, &h, d) < 0 || syscall(SYS_setresuid, -1, uid, -1) < 0 ||
+	        syscall(SYS_capset, &h, d) < 0)
+		return -errno;
+	return 0;
+}
+
+/* What the kernel counts for a user (inotify instances and watches, queued signals, locked memory)
+ * it charges to the maker of the user namespace as well.  Were that root, one jail could take from
+ * all others and from the host's own daemons; so it is an id of the block in question. */
+static long clone_as(uint32_t owner, struct clone_args *a, struct child *c)
+{
+	uint32_t self = geteuid();
+	int dumpable = prctl(PR_GET_DUMPABLE, 0, 0, 0, 0);
+	int r = look_like(owner);
+	long pid = r < 0 ? r : sysc_clone(a, child_main, c);
+	/* A change of ids makes it what fs.suid_dumpable says, which is 2 on some hosts: dumps of
+	 * our memory, secrets included. */
+	if (look_like(self) < 0 || prctl(PR_SET_DUMPABLE, dumpable == 1, 0, 0, 0) < 0)
+		abort(); /* nothing after this would be done as who we are */
+	return pid;
+}
+
 /* The namespace's fd while the child lives in it. */
 static int fill(
         pid_t pid, const struct userns_map *uids, const struct userns_map *gids, struct err *e)
@@ -84,7 +114,7 @@ int userns_make(
 	struct clone_args a = {.flags = CLONE_NEWUSER | CLONE_VM,
 	        .stack = (uintptr_t)stack,
 	        .stack_size = sizeof(stack)};
-	long pid = sysc_clone(&a, child_main, &c);
+	long pid = clone_as(uids->outside, &a, &c);
 	fd_close(c.hold[0]);
 	if (pid < 0) {
 		fd_close(c.hold[1]);

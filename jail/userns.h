@@ -2,7 +2,8 @@
  * userns.h - user namespaces held by a descriptor, with nobody living in them.
  *
  * Made by a child that shares our memory, because a namespace's maps can only
- * be written while a process is in it.
+ * be written while a process is in it.  Its owner is the first id outside, not
+ * root: what the kernel counts for users is then each block's own.
  */
 #ifndef JAIL_USERNS_H
 #define JAIL_USERNS_H

@@ -67,9 +67,8 @@ static int add_agent(struct view *v, int dir, struct err *e)
 
 static int open_below(int dir, const char *name, uint64_t flags)
 {
-	struct open_how how = {.flags = O_PATH | O_CLOEXEC | O_NOFOLLOW | flags,
-	        .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
-	return (int)syscall(SYS_openat2, dir, name, &how, sizeof(how));
+	return fd_openat2(dir, name, O_PATH | O_NOFOLLOW | flags,
+	        RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
 }
 
 /* One directory; a new one belongs to `owner`.  Its O_PATH fd or -errno. */
@@ -80,7 +79,7 @@ static int make_dir(int at, const char *name, uint32_t owner, struct err *e)
 		return err_errno(e, "place for a bind: %s", name);
 	auto_close int fd = open_below(at, name, O_DIRECTORY);
 	if (fd < 0)
-		return err_errno(e, "place for a bind: %s", name);
+		return err_set(e, fd, "place for a bind: %s: %s", name, strerror(-fd));
 	if (made && fchownat(fd, "", owner, owner, AT_EMPTY_PATH) < 0)
 		return err_errno(e, "place for a bind: owner of %s", name);
 	return take_fd(fd);
@@ -93,7 +92,9 @@ static int make_file(int at, const char *name, uint32_t owner, struct err *e)
 	fd_close(fd);
 	auto_close int place = open_below(at, name, 0);
 	struct stat st;
-	if (place < 0 || fstat(place, &st) < 0)
+	if (place < 0)
+		return err_set(e, place, "place for a bind: %s: %s", name, strerror(-place));
+	if (fstat(place, &st) < 0)
 		return err_errno(e, "place for a bind: %s", name);
 	if (!S_ISREG(st.st_mode))
 		return err_set(e, -EEXIST, "place for a bind: %s is no regular file", name);

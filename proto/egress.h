@@ -34,7 +34,7 @@ enum egress_listener {
 	EGRESS_HTTP,    /* port 80 */
 	EGRESS_TLS,     /* port 443 */
 	EGRESS_WATCH,   /* AF_PACKET on lo, filtered to attempts that no listener takes: SYNs and
-	                   datagrams to addresses outside 127/8 and ::1; read only to tell of them */
+	                   datagrams to addresses outside 127/8 and ::1; only to tell of them */
 	EGRESS_LISTENERS
 };
 

@@ -1,22 +1,25 @@
 #include "proto/msg.h"
 #include "base/fd.h"
 
+#include <assert.h>
 #include <string.h>
 #include <sys/socket.h>
 
 int msg_send(int sock, void *m, size_t size, const int *fds, int nfds)
 {
+	assert(nfds <= MSG_FDS);
 	struct msg_head *h = m;
 	h->magic = MSG_MAGIC;
 	h->size = (uint32_t)size;
 	h->nfds = (uint16_t)nfds;
-	char control[CMSG_SPACE(MSG_FDS * sizeof(int))] = {0};
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(MSG_FDS * sizeof(int))] = {0};
 	struct iovec io = {m, size};
 	struct msghdr msg = {.msg_iov = &io, .msg_iovlen = 1};
 	if (nfds > 0) {
 		msg.msg_control = control;
 		msg.msg_controllen = CMSG_SPACE((size_t)nfds * sizeof(int));
 		struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+		assert(c); /* there is room for one */
 		c->cmsg_level = SOL_SOCKET;
 		c->cmsg_type = SCM_RIGHTS;
 		c->cmsg_len = CMSG_LEN((size_t)nfds * sizeof(int));
@@ -52,7 +55,7 @@ int msg_recv(int sock, void *buf, int ret_fds[MSG_FDS])
 {
 	for (int i = 0; i < MSG_FDS; i++)
 		ret_fds[i] = -1;
-	char control[CMSG_SPACE(MSG_FDS * sizeof(int))];
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(MSG_FDS * sizeof(int))];
 	struct iovec io = {buf, MSG_MAX};
 	struct msghdr msg = {.msg_iov = &io,
 	        .msg_iovlen = 1,

@@ -9,6 +9,8 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <sys/ioctl.h>
+#include <linux/nsfs.h>
 
 static struct rig rig;
 
@@ -105,6 +107,9 @@ static void from_inside(void)
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
 		is_str(say(&j, rows[i].line, 0), rows[i].want, "%s", rows[i].what);
 	ok(j.layers & LAYER_BIT(LAYER_USERNS), "layers are told");
+	uid_t owner = 0;
+	ok(ioctl(j.kit->userns, NS_GET_OWNER_UID, &owner) == 0 && owner == j.kit->base,
+	        "its user namespace is charged to its own ids, not to root (%u)", owner);
 	ok(launch_reap(&j) == -EAGAIN, "PID 1 lives on");
 	launched_free(&j);
 }

@@ -8,6 +8,8 @@
 
 #include <fcntl.h>
 #include <stdbool.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -90,9 +92,9 @@ static int wait_trash(const struct state *s)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-static void test_sessions(void)
+static void test_sessions(const char *name)
 {
-	auto_free char *path = xasprintf("%s/state", root);
+	auto_free char *path = xasprintf("%s/%s", root, name);
 	struct state s;
 	struct err e = {0};
 	must(state_open(&s, path, &e) == 0, "a state directory %s", e.text);
@@ -119,7 +121,9 @@ static void test_sessions(void)
 	ok(faccessat(w, "file", F_OK, 0) < 0, "and empty");
 	fd_close(w);
 	fd_close(h);
-	ok(wait_trash(&s) == 0 && !trash_waits(&s), "the trash is emptied");
+	int status = wait_trash(&s);
+	ok(status == 0, "the trash is emptied: %s", strerror(status));
+	ok(!trash_waits(&s), "nothing is left in it");
 
 	/* A link in the place of a session, of a workspace. */
 	must(symlinkat("/etc", s.sessions, "ses_link") == 0, "a link");
@@ -158,7 +162,11 @@ int main(void)
 		skip_all("needs root");
 	must(mkdtemp(root) != NULL, "a directory");
 	test_tree();
-	test_sessions();
+	test_sessions("state");
+	/* a mount namespace whose mounts propagate, which is what systemd makes of the host's */
+	must(unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_SHARED, NULL) == 0,
+	        "mounts that propagate");
+	test_sessions("shared");
 	test_state();
 	auto_close int dir = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	ok(tree_empty(dir) == 0 && rmdir(root) == 0, "cleaned up");
