@@ -7,7 +7,8 @@
  * file, listed in drivers[] of driver.c; the table is the registry.
  *
  * Order of calls: check, command, open, start, then line / error_line as they
- * come, interrupt at most once, end exactly once, close.
+ * come, with a flush when no more of them is at hand, interrupt at most once,
+ * end exactly once, close.
  */
 #ifndef DRIVERS_DRIVER_H
 #define DRIVERS_DRIVER_H
@@ -113,6 +114,9 @@ struct driver {
 	void (*line)(struct driver_run *r, const char *p, size_t n, bool whole,
 	        struct buf *to_stdin, bool *ret_eof);
 	void (*error_line)(struct driver_run *r, const char *p, size_t n); /* of stderr */
+	/* The lines of one read have all come: emits what was held back to go in one event.  NULL:
+	 * this driver holds nothing back. */
+	void (*flush)(struct driver_run *r);
 	/* Asks the agent to stop by its protocol; false: there is none, signal it. */
 	bool (*interrupt)(struct driver_run *r, struct buf *to_stdin);
 	/* An answer to permission.asked; emits permission.answered.  false: no such question is

@@ -4,8 +4,9 @@
  * A line of stdout that is a JSON object whose "type" is one of fields[] and
  * whose members have the right types is that event; only the members listed
  * are passed on, so a command cannot forge seq, run or an event that is not an
- * agent's to send.  Every other line is text: agent.message with delta true.
- * docs/AGENTS.md describes it for those who write such commands.
+ * agent's to send.  Every other line is text: agent.message with delta true,
+ * the lines of one read in one event.  docs/AGENTS.md describes it for those who
+ * write such commands.
  */
 #include "base/json.h"
 #include "base/mem.h"
@@ -18,12 +19,17 @@
 
 #include <string.h>
 
+/* Lines of one read are gathered, and never more than this: an event stays small, and the envelope
+ * of some 170 bytes is nothing beside it. */
+enum { GATHER_MAX = 32 << 10 };
+
 struct driver_run {
 	struct event_sink *sink; /* borrowed: longer than the run */
 	char *prompt;            /* owned; NULL once written */
 	size_t prompt_len;
 	struct calls calls;
 	struct tail text;
+	struct buf gathered; /* lines of text that wait for flush */
 	struct ending ending;
 	struct driver_usage usage;
 	char *error; /* owned: message of the last error event, or NULL */
@@ -68,6 +74,7 @@ static struct driver_run *exec_open(const struct driver_spec *spec, struct event
 		memcpy(r->prompt, spec->prompt, spec->prompt_len);
 	r->prompt_len = spec->prompt_len;
 	r->usage.cost_usd = -1;
+	r->gathered = (struct buf)BUF_INIT(LIMIT_LINE + 1);
 	return r;
 }
 
@@ -206,6 +213,31 @@ static bool note_event(struct driver_run *r, enum event_type t, const struct jso
 	return true;
 }
 
+static void exec_flush(struct driver_run *r)
+{
+	struct buf *b = &r->gathered;
+	if (!b->len)
+		return;
+	/* Only a single line can be too large for one event: the newline was ours. */
+	if (!emit_text(r->sink, EVENT_AGENT_MESSAGE, b->p, b->len, true, NULL, NULL))
+		emit_raw(r->sink, NULL, b->p, b->len - 1, false);
+	buf_clear(b);
+	if (b->room > (1 << 20))
+		buf_done(b); /* one huge line must not cost its memory for the whole run */
+}
+
+static void gather(struct driver_run *r, const char *p, size_t n)
+{
+	tail_add(&r->text, p, n);
+	tail_add(&r->text, "\n", 1);
+	if (r->gathered.len + n + 1 > GATHER_MAX)
+		exec_flush(r);
+	if (buf_put(&r->gathered, p, n) < 0 || buf_putc(&r->gathered, '\n') < 0) {
+		buf_clear(&r->gathered);
+		emit_raw(r->sink, NULL, p, n, false);
+	}
+}
+
 static bool event_line(struct driver_run *r, const char *p, size_t n)
 {
 	if (n == 0 || *p != '{')
@@ -217,9 +249,11 @@ static bool event_line(struct driver_run *r, const char *p, size_t n)
 		return false;
 	auto_buf struct buf b = EMIT_BUF;
 	struct jw w = JW_INIT(&b);
-	return copy_members(&w, (enum event_type)t, j) && !b.failed &&
-	       note_event(r, (enum event_type)t, j) &&
-	       emit_members(r->sink, (enum event_type)t, &b);
+	if (!copy_members(&w, (enum event_type)t, j) || b.failed ||
+	        !note_event(r, (enum event_type)t, j))
+		return false;
+	exec_flush(r); /* what was said before it */
+	return emit_members(r->sink, (enum event_type)t, &b);
 }
 
 static void exec_line(struct driver_run *r, const char *p, size_t n, bool whole,
@@ -227,22 +261,17 @@ static void exec_line(struct driver_run *r, const char *p, size_t n, bool whole,
 {
 	(void)to_stdin, (void)ret_eof; /* stdin was closed after the prompt */
 	if (!whole) {
+		exec_flush(r);
 		tail_add(&r->text, p, n);
 		emit_raw(r->sink, NULL, p, n, true);
-		return;
+	} else if (!event_line(r, p, n)) {
+		gather(r, p, n);
 	}
-	if (event_line(r, p, n))
-		return;
-	tail_add(&r->text, p, n);
-	tail_add(&r->text, "\n", 1);
-	auto_buf struct buf text = BUF_INIT(LIMIT_LINE + 1);
-	if (buf_put(&text, p, n) < 0 || buf_putc(&text, '\n') < 0 ||
-	        !emit_text(r->sink, EVENT_AGENT_MESSAGE, text.p, text.len, true, NULL, NULL))
-		emit_raw(r->sink, NULL, p, n, false);
 }
 
 static void exec_error_line(struct driver_run *r, const char *p, size_t n)
 {
+	exec_flush(r);
 	ending_error_line(&r->ending, p, n);
 	emit_raw(r->sink, "stderr", p, n, false);
 }
@@ -266,6 +295,7 @@ static char *final_text(struct driver_run *r)
 
 static void exec_end(struct driver_run *r, const struct driver_exit *x, struct driver_outcome *ret)
 {
+	exec_flush(r);
 	ret->tool_calls = r->calls.total;
 	calls_close_all(&r->calls, r->sink, "The command ended before the tool answered.");
 	ret->usage = r->usage;
@@ -287,6 +317,7 @@ static void exec_close(struct driver_run *r)
 	free(r->error);
 	calls_done(&r->calls);
 	tail_done(&r->text);
+	buf_done(&r->gathered);
 	free(r);
 }
 
@@ -298,6 +329,7 @@ const struct driver driver_exec = {
         .start = exec_start,
         .line = exec_line,
         .error_line = exec_error_line,
+        .flush = exec_flush,
         .interrupt = exec_interrupt,
         .answer = NULL,
         .input = NULL,

@@ -35,7 +35,8 @@ struct http_request;
 	X(harness_show)                                                                            \
 	X(policy_list)                                                                             \
 	X(policy_show)                                                                             \
-	X(jail_create)
+	X(jail_create)                                                                             \
+	X(jail_list)
 
 #define API_DECLARE(name) void api_##name(struct daemon *d, struct http_request *r);
 API_HANDLERS(API_DECLARE)

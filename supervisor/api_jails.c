@@ -1,5 +1,6 @@
 #include "supervisor/api.h"
 
+#include "base/fd.h"
 #include "base/json.h"
 #include "base/limits.h"
 #include "base/mem.h"
@@ -12,6 +13,7 @@
 #include "supervisor/jails.h"
 #include "supervisor/policies.h"
 #include "supervisor/problem.h"
+#include "supervisor/runs.h"
 #include "supervisor/sessions.h"
 #include "supervisor/stdio.h"
 
@@ -25,7 +27,22 @@ struct launch {
 	struct http_request *request; /* borrowed; NULL once the client left */
 	struct stdio *stdio;          /* owned until its client or the lack of one takes it */
 	uint32_t wanted;              /* layers the policy asks for, to name those missing */
+	struct session *session;      /* whose workspace it has for itself, or NULL */
 };
+
+/* A command in a jail of its own with a session's workspace: runs of the session wait for it, other
+ * commands join its jail. */
+struct visit {
+	struct daemon *d;
+	struct session *session; /* held */
+};
+
+static void visit_ended(void *ctx)
+{
+	auto_free struct visit *v = ctx;
+	v->session->jail = 0;
+	runs_let_session(v->d->runs, v->session);
+}
 
 static bool wants_upgrade(struct http_request *r)
 {
@@ -69,6 +86,8 @@ static void on_launched(void *ctx, const struct jail_reply *reply, int fds[MSG_F
 		auto_buf struct buf notices = BUF_INIT(NOTICES_MAX);
 		if (n->wanted)
 			layers_notice(n, reply, &notices);
+		if (n->session)
+			n->session->jail = reply->jail;
 		stdio_attach(s, reply, fds, notices.p ? notices.p : "");
 		if (r) {
 			http_on_gone(r, stdio_abandon, s);
@@ -109,9 +128,12 @@ static int launch_jail(struct daemon *d, struct http_request *r, struct jailspec
 	m.flags |= (j->tty ? JAIL_MAKE_TTY : 0) | (j->root ? JAIL_MAKE_ROOT : 0) |
 	           (session[0] ? JAIL_MAKE_SESSION : 0);
 	(void)str_copy(m.session, sizeof(m.session), session);
-	int exec = jailspec_pack(j, e);
+	auto_close int exec = jailspec_pack(j, e);
 	if (exec < 0)
 		return exec;
+	struct session *held = NULL;
+	if (session[0] && runs_keep_session(d->runs, session, &held, e) < 0)
+		return e->code;
 	struct stdio_spec spec = {
 	        .own_jail = true,
 	        .tty = j->tty,
@@ -119,8 +141,15 @@ static int launch_jail(struct daemon *d, struct http_request *r, struct jailspec
 	        .cols = j->cols,
 	        .wall_ms = (int64_t)effective.wall_ms,
 	};
+	if (held) {
+		struct visit *v = xnew(struct visit);
+		*v = (struct visit){d, held};
+		spec.released = visit_ended;
+		spec.released_ctx = v;
+	}
 	struct launch *n = launch_new(d, r, &spec, p->required | p->warned);
-	jails_make(d->jails, &m, exec, stdio_watch(n->stdio), on_launched, n);
+	n->session = held;
+	jails_make(d->jails, &m, take_fd(exec), stdio_watch(n->stdio), on_launched, n);
 	return 0;
 }
 
@@ -146,7 +175,7 @@ void api_jail_create(struct daemon *d, struct http_request *r)
 		problem_err(r, &e, PROBLEM_POLICY_UNMET);
 }
 
-/* Into the jail that a run of the session has just now. */
+/* Into the jail that a run or another command of the session has just now. */
 static int launch_exec(
         struct daemon *d, struct http_request *r, struct jailspec *j, uint64_t jail, struct err *e)
 {

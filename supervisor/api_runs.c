@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "supervisor/body.h"
 #include "supervisor/daemon.h"
+#include "supervisor/harnesses.h"
 #include "supervisor/http.h"
 #include "supervisor/page.h"
 #include "supervisor/problem.h"
@@ -169,6 +170,7 @@ void api_run_create(struct daemon *d, struct http_request *r)
 		return;
 	}
 	http_on_gone(r, on_client_gone, c);
+	harnesses_catch_up(d->harnesses);
 	runs_create(d->runs, &q, on_created, take(c));
 }
 

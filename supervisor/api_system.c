@@ -28,7 +28,11 @@ void api_healthz(struct daemon *d, struct http_request *r)
 	auto_buf struct buf b = BUF_INIT(SYSTEM_JSON_MAX);
 	struct jw w = JW_INIT(&b);
 	jw_open(&w, NULL, '{');
-	jw_str(&w, "status", d->draining ? "draining" : "ok");
+	/* It serves, and no restart would help: 200, for a person to look at. */
+	bool degraded = d->stats.runs_unsaved > 0;
+	jw_str(&w, "status", d->draining ? "draining" : degraded ? "degraded" : "ok");
+	if (degraded)
+		jw_int(&w, "runsUnsaved", (int64_t)d->stats.runs_unsaved);
 	jw_close(&w, '}');
 	reply_json(r, d->draining ? 503 : 200, &b);
 }

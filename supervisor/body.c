@@ -48,7 +48,8 @@ static bool has_type(const struct json *v, enum body_type t)
 	case BODY_STRING:
 		return json_text(v);
 	case BODY_INTEGER:
-		return json_number(v, &d) && d == floor(d) && fabs(d) <= 9007199254740992.0;
+		return json_number(v, &d) && fabs(d) <= 9007199254740992.0 &&
+		       d == (double)(int64_t)d;
 	case BODY_BOOL:
 		return json_is_bool(v, &b);
 	case BODY_OBJECT:

@@ -25,6 +25,7 @@ struct daemon {
 	struct http *http;           /* the control socket's server */
 	int artifacts_fd;            /* directory of kept artifacts */
 	struct stats stats;          /* counters for metrics */
+	bool failed;                 /* it ends because it cannot go on */
 	bool draining;               /* no new runs: the daemon is about to stop */
 };
 

@@ -30,7 +30,7 @@ void digest_end(struct digest *d, char ret[DIGEST_TEXT])
 	unsigned n = 0;
 	int ok = EVP_DigestFinal_ex(inner(d), raw, &n);
 	assert(ok == 1 && n == 32);
-	for (unsigned i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		(void)snprintf(ret + 2 * i, 3, "%02x", raw[i]);
 	digest_free(d);
 }

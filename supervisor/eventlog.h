@@ -45,13 +45,6 @@ struct eventlog_cursor {
 	bool placed;
 };
 
-/* The fixed head of a line, as pointers into it. */
-struct eventlog_head {
-	uint64_t seq;
-	const char *run, *type; /* not terminated */
-	size_t run_len, type_len;
-};
-
 /* ---- life ---- */
 
 /* `dirfd` is borrowed for the life of the log (the state directory's events/).  loop may be NULL
@@ -92,8 +85,6 @@ int eventlog_seek(struct eventlog *g, const char *session, uint64_t seq,
  * one beyond `max` bytes.  Bytes appended; 0: nothing more for now; -errno. */
 MUST_USE int64_t eventlog_read(
         struct eventlog *g, struct eventlog_cursor *c, struct buf *to, size_t max, struct err *e);
-/* Splits the fixed head off a line without parsing JSON.  false: not one of our lines. */
-bool eventlog_line_head(const char *line, size_t n, struct eventlog_head *ret);
 /* The line (owned, without newline) of the last event of that run and type ("run.done"), or NULL:
  * what happened before a crash. */
 char *eventlog_find(struct eventlog *g, const char *session, const char *run, const char *type);

@@ -2,7 +2,8 @@
  * Theory of operation.  Every load looks at every file of every directory, and
  * parses those whose inode, size or time changed; an entry keeps the last
  * version that parsed.  inotify only says that a load is due; it comes
- * HARNESSES_DEBOUNCE_MS later, so that an editor's several steps are one.
+ * HARNESSES_DEBOUNCE_MS later, so that an editor's several steps are one, or when
+ * a client asks before.
  */
 #include "supervisor/harnesses.h"
 
@@ -300,18 +301,31 @@ static void due(struct op *op, int res, uint32_t flags)
 		harnesses_load(h);
 }
 
+static bool drain(const struct harnesses *h)
+{
+	char events[4096]; /* what changed does not matter: every file is looked at */
+	bool any = false;
+	while (read(h->inotify, events, sizeof(events)) > 0)
+		any = true;
+	return any;
+}
+
 static void changed(struct op *op, int res, uint32_t flags)
 {
 	(void)flags;
 	struct harnesses *h = container_of(op, struct harnesses, in);
 	if (res < 0)
 		return;
-	char events[4096]; /* what changed does not matter: every file is looked at */
-	while (read(h->inotify, events, sizeof(events)) > 0)
-		;
+	(void)drain(h); /* nothing, where harnesses_catch_up() was first: one load more */
 	if (!h->wait.inflight)
 		loop_timeout(h->loop, &h->wait, HARNESSES_DEBOUNCE_MS, due);
 	loop_poll(h->loop, &h->in, h->inotify, POLLIN, false, changed);
+}
+
+void harnesses_catch_up(struct harnesses *h)
+{
+	if (drain(h) || h->wait.inflight)
+		harnesses_load(h);
 }
 
 void harnesses_watch(struct harnesses *h, struct loop *l)
@@ -360,6 +374,13 @@ int harnesses_get(struct harnesses *h, const char *name, struct harness **ret, s
 	        names.len ? names.p : "none");
 }
 
+/* Is it NAME/agent.yaml? */
+static bool is_of(const char *file, const char *name)
+{
+	size_t n = strlen(name);
+	return strncmp(file, name, n) == 0 && file[n] == '/';
+}
+
 int harnesses_agent(
         struct harnesses *h, const char *backend, const struct agent **ret, struct err *e)
 {
@@ -372,6 +393,9 @@ int harnesses_agent(
 		*ret = h->exec;
 		return 0;
 	}
+	list_for_each (x, &h->entries, struct entry, link)
+		if (x->kind == KIND_AGENT && x->error && is_of(x->file, backend))
+			return err_set(e, -ENOENT, "agent '%.64s': %.150s", backend, x->error);
 	return err_set(e, -ENOENT, "no agent '%.64s' in harnesses/agents", backend);
 }
 

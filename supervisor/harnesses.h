@@ -30,6 +30,9 @@ void harnesses_free(struct harnesses *h);
 void harnesses_load(struct harnesses *h);
 /* From here on changes are taken up by the loop. */
 void harnesses_watch(struct harnesses *h, struct loop *l);
+/* Makes a load that is due now: who asks right after a save means what was saved.  Called before
+ * anything of the turn is borrowed. */
+void harnesses_catch_up(struct harnesses *h);
 
 /* A new reference to the harness (harness_unref), -ENOENT with names that are near. */
 MUST_USE int harnesses_get(

@@ -1,11 +1,8 @@
 /*
  * Theory of operation.
  *
- * A connection is in one list at a time, oldest first: `waiting` for the headers
- * of a request, `reading` its body, or `busy` with an answer.  The heads of the
- * first two give the nearest deadline; when all connections are taken, the
- * oldest waiting one makes room.  To cut a connection is to shut its socket
- * down; libmicrohttpd then sees its end and tells us.
+ * Who is connected, for how long, and who makes room: conns.h.  A connection
+ * that is cut is shut down; libmicrohttpd then sees its end and tells us.
  *
  * libmicrohttpd runs in the hook phase of a turn and only there: readiness of
  * its epoll descriptor, new connections, wake-ups and timers merely set `dirty`.
@@ -22,21 +19,17 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "supervisor/conns.h"
+#include "supervisor/percent.h"
 
 #include <assert.h>
 #include <microhttpd.h>
 #include <poll.h>
-#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
 
 enum {
-	/* From the opening or the last answer to the end of the next headers: an idle client
-	 * loses its place, and one that sends a byte a minute is no better. */
-	WAIT_MS = 120 * 1000,
-	/* A body: LIMIT_HTTP_BODY over a local socket takes milliseconds. */
-	BODY_MS = 120 * 1000,
 	/* A client that takes no byte of its answer for so long is cut; it can come back with
 	 * Last-Event-ID. */
 	STALL_S = 300,
@@ -45,26 +38,11 @@ enum {
 	/* A body over its limit is read and dropped up to this, so that its sender can read our
 	 * 413 instead of a broken pipe; beyond it the connection is cut. */
 	DISCARD_MAX = 4 * LIMIT_HTTP_BODY,
-	/* Of all connections, one uid may hold three quarters: it cannot shut out the others. */
-	PEER_CONNECTIONS = LIMIT_CONNECTIONS / 4 * 3,
-	/* Room for connections that are being cut while their successors arrive. */
-	SPARE_CONNECTIONS = 64,
 	STREAM_BLOCK = 32 << 10,
 	/* After "out of descriptors", before we accept again. */
 	ACCEPT_PAUSE_MS = 100,
 	PARAMS_MAX = 4,
 	HEADERS_MAX = 6,
-};
-
-enum conn_state { CONN_WAITING, CONN_READING, CONN_BUSY, CONN_CUT, CONN_STATES };
-
-struct conn {
-	struct list link; /* in http.conns[state] */
-	enum conn_state state;
-	int fd; /* borrowed: libmicrohttpd closes it */
-	int64_t since_ms;
-	struct auth_peer peer;
-	struct http_request *request; /* borrowed: in progress, or NULL */
 };
 
 struct http {
@@ -73,8 +51,7 @@ struct http {
 	struct http_service service;
 	gid_t socket_gid;
 	int listen_fd, epoll_fd; /* borrowed */
-	struct list conns[CONN_STATES];
-	unsigned nconns;
+	struct conns conns;
 	struct conn *adding; /* the one given to MHD_add_connection, until it is told of */
 	struct op accept, ready, timer, pause;
 	int64_t timer_at_ms, started_ms;
@@ -133,24 +110,6 @@ static void touch(struct http *h)
 
 /* ---- connections ---- */
 
-static void conn_enter(struct http *h, struct conn *c, enum conn_state s)
-{
-	/* What is being cut stays so: it must not be counted as a place to be had twice. */
-	if (c->state == CONN_CUT)
-		return;
-	list_remove(&c->link);
-	list_append(&h->conns[s], &c->link);
-	c->state = s;
-	c->since_ms = clock_mono_ms();
-}
-
-static void conn_cut(struct http *h, struct conn *c)
-{
-	conn_enter(h, c, CONN_CUT);
-	shutdown(c->fd, SHUT_RDWR);
-	touch(h);
-}
-
 static void on_connection(
         void *ctx, struct MHD_Connection *mc, void **slot, enum MHD_ConnectionNotificationCode what)
 {
@@ -165,50 +124,7 @@ static void on_connection(
 		return;
 	if (c->request)
 		c->request->conn = NULL;
-	list_remove(&c->link);
-	h->nconns--;
-	free(c);
-}
-
-/* A refusal before there is a request: the text is sent as it is and the socket closed. */
-static void refuse(int fd, const char *reason)
-{
-	char body[256], text[512];
-	int n = snprintf(body, sizeof(body),
-	        "{\"type\":\"urn:agentbox:error:busy\",\"title\":\"Service Unavailable\","
-	        "\"status\":503,\"detail\":\"%s\"}",
-	        reason);
-	n = snprintf(text, sizeof(text),
-	        "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\n"
-	        "Retry-After: 1\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s",
-	        n, body);
-	/* The client may be gone or not reading: nothing can be done about it. */
-	if (send(fd, text, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-		log_debug("http: refused a connection: %s", reason);
-}
-
-static bool peer_has_too_many(const struct http *h, uid_t uid)
-{
-	unsigned n = 0;
-	for (int s = 0; s < CONN_STATES; s++)
-		list_for_each (c, &h->conns[s], struct conn, link)
-			n += c->peer.uid == uid;
-	return n >= PEER_CONNECTIONS;
-}
-
-/* NULL, or why there is no room. */
-static const char *no_room(struct http *h, uid_t uid)
-{
-	/* Counting is a walk, so only where it can matter. */
-	if (h->nconns >= PEER_CONNECTIONS && peer_has_too_many(h, uid))
-		return "too many connections of this user";
-	if (h->nconns < LIMIT_CONNECTIONS)
-		return NULL;
-	struct conn *oldest = list_first(&h->conns[CONN_WAITING], struct conn, link);
-	if (!oldest || h->nconns >= LIMIT_CONNECTIONS + SPARE_CONNECTIONS)
-		return "too many connections, all busy";
-	conn_cut(h, oldest);
-	return NULL;
+	conns_remove(&h->conns, c);
 }
 
 static void adopt(struct http *h, int accepted)
@@ -220,17 +136,15 @@ static void adopt(struct http *h, int accepted)
 		log_warn("http: connection dropped: %s", e.text);
 		return;
 	}
-	const char *why = no_room(h, peer.uid);
+	bool cut;
+	const char *why = conns_room(&h->conns, peer.uid, &cut);
+	if (cut)
+		touch(h);
 	if (why) {
-		refuse(fd, why);
+		conns_refuse(fd, why);
 		return;
 	}
-	struct conn *c = xnew(struct conn);
-	c->fd = fd;
-	c->peer = peer;
-	list_init(&c->link);
-	conn_enter(h, c, CONN_WAITING);
-	h->nconns++;
+	struct conn *c = conns_add(&h->conns, fd, &peer);
 	h->adding = c;
 	struct sockaddr_storage addr = {.ss_family = AF_UNIX};
 	/* It closes the socket when it refuses. */
@@ -238,9 +152,7 @@ static void adopt(struct http *h, int accepted)
 	        h->mhd, take_fd(fd), (struct sockaddr *)&addr, sizeof(sa_family_t));
 	if (ok != MHD_YES || h->adding) {
 		h->adding = NULL;
-		list_remove(&c->link);
-		h->nconns--;
-		free(c);
+		conns_remove(&h->conns, c);
 		log_warn("http: a connection could not be taken");
 		return;
 	}
@@ -400,7 +312,7 @@ static enum MHD_Result queue_answer(struct http_request *r)
 static enum MHD_Result take_headers(struct http_request *r)
 {
 	struct http *h = r->http;
-	conn_enter(h, r->conn, CONN_READING);
+	conns_enter(&h->conns, r->conn, CONN_READING);
 	int64_t limit = h->service.headers(h->service.ctx, r);
 	const char *length = http_header(r, MHD_HTTP_HEADER_CONTENT_LENGTH);
 	r->handled = limit < 0;
@@ -430,7 +342,7 @@ static enum MHD_Result take_request(struct http_request *r)
 	struct http *h = r->http;
 	if (!r->handled) {
 		r->handled = true;
-		conn_enter(h, r->conn, CONN_BUSY);
+		conns_enter(&h->conns, r->conn, CONN_BUSY);
 		if (r->too_large)
 			h->service.too_large(h->service.ctx, r);
 		else
@@ -439,7 +351,7 @@ static enum MHD_Result take_request(struct http_request *r)
 	if (r->left)
 		return MHD_NO;
 	if (r->response) {
-		conn_enter(h, r->conn, CONN_BUSY);
+		conns_enter(&h->conns, r->conn, CONN_BUSY);
 		return queue_answer(r);
 	}
 	suspend(r);
@@ -477,7 +389,7 @@ static void on_completed(
 	tell_gone(r);
 	if (r->conn) {
 		r->conn->request = NULL;
-		conn_enter(h, r->conn, CONN_WAITING);
+		conns_enter(&h->conns, r->conn, CONN_WAITING);
 	}
 	if (r->watch.inflight)
 		loop_cancel(h->loop, &r->watch);
@@ -505,20 +417,6 @@ static void on_timer(struct op *op, int res, uint32_t flags)
 	bury(h);
 }
 
-/* Cuts those whose time is up; milliseconds until the next is, -1: none. */
-static int64_t cut_late(struct http *h, enum conn_state s, int64_t allowed_ms)
-{
-	int64_t now = clock_mono_ms();
-	struct conn *c;
-	while ((c = list_first(&h->conns[s], struct conn, link))) {
-		int64_t left = c->since_ms + allowed_ms - now;
-		if (left > 0)
-			return left;
-		conn_cut(h, c);
-	}
-	return -1;
-}
-
 static int64_t sooner(int64_t a, int64_t b)
 {
 	return a < 0 ? b : b < 0 || a < b ? a : b;
@@ -526,7 +424,10 @@ static int64_t sooner(int64_t a, int64_t b)
 
 static void arm_timer(struct http *h)
 {
-	int64_t ms = sooner(cut_late(h, CONN_WAITING, WAIT_MS), cut_late(h, CONN_READING, BODY_MS));
+	bool cut;
+	int64_t ms = conns_cut_late(&h->conns, &cut);
+	if (cut)
+		touch(h);
 	MHD_UNSIGNED_LONG_LONG theirs;
 	if (MHD_get_timeout(h->mhd, &theirs) == MHD_YES)
 		ms = sooner(ms, (int64_t)theirs);
@@ -574,15 +475,15 @@ static struct MHD_Daemon *start(struct http *h)
 {
 	return MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET |
 	                                MHD_ALLOW_SUSPEND_RESUME | MHD_ALLOW_UPGRADE,
-	        0, NULL, NULL, on_access, h,                                        /* */
-	        MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,                       /* */
-	        MHD_OPTION_NOTIFY_CONNECTION, on_connection, h,                     /* */
-	        MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL,                   /* */
-	        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,      /* */
-	        MHD_OPTION_CONNECTION_LIMIT, LIMIT_CONNECTIONS + SPARE_CONNECTIONS, /* */
-	        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)STALL_S,                   /* */
-	        MHD_OPTION_STRICT_FOR_CLIENT, 1,                                    /* */
-	        MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,                               /* */
+	        0, NULL, NULL, on_access, h,                                   /* */
+	        MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,                  /* */
+	        MHD_OPTION_NOTIFY_CONNECTION, on_connection, h,                /* */
+	        MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL,              /* */
+	        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY, /* */
+	        MHD_OPTION_CONNECTION_LIMIT, CONNS_MAX,                        /* */
+	        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)STALL_S,              /* */
+	        MHD_OPTION_STRICT_FOR_CLIENT, 1,                               /* */
+	        MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,                          /* */
 	        MHD_OPTION_END);
 }
 
@@ -595,8 +496,7 @@ struct http *http_new(struct loop *l, int listen_fd, gid_t socket_gid,
 	h->started_ms = clock_mono_ms();
 	h->socket_gid = socket_gid;
 	h->service = *service;
-	for (int s = 0; s < CONN_STATES; s++)
-		list_init(&h->conns[s]);
+	conns_init(&h->conns);
 	list_init(&h->upgraded);
 	h->mhd = start(h);
 	const union MHD_DaemonInfo *i =
@@ -625,7 +525,7 @@ void http_stop_accepting(struct http *h)
 
 unsigned http_connections(const struct http *h)
 {
-	return h->nconns;
+	return h->conns.n;
 }
 
 int64_t http_started_ms(const struct http *h)
@@ -652,7 +552,7 @@ void http_free(struct http *h)
 		http_upgraded_close(u);
 	/* It must not be stopped with suspended connections. */
 	for (int s = 0; s < CONN_STATES; s++)
-		list_for_each (c, &h->conns[s], struct conn, link)
+		list_for_each (c, &h->conns.by_state[s], struct conn, link)
 			if (c->request && c->request->suspended) {
 				c->request->left = true;
 				resume(c->request);
@@ -704,35 +604,6 @@ const void *http_route(const struct http_request *r)
 	return r->route;
 }
 
-static int hex(char c)
-{
-	return c >= '0' && c <= '9'   ? c - '0'
-	       : c >= 'a' && c <= 'f' ? c - 'a' + 10
-	       : c >= 'A' && c <= 'F' ? c - 'A' + 10
-	                              : -1;
-}
-
-char *http_decode(const char *s, size_t n)
-{
-	auto_free char *out = xcalloc(n + 1, 1);
-	size_t k = 0;
-	for (size_t i = 0; i < n; i++) {
-		int c = (unsigned char)s[i];
-		if (c == '%') {
-			int hi = n - i > 2 ? hex(s[i + 1]) : -1;
-			int lo = n - i > 2 ? hex(s[i + 2]) : -1;
-			if (hi < 0 || lo < 0)
-				return NULL;
-			c = hi << 4 | lo;
-			i += 2;
-		}
-		if (c == 0)
-			return NULL;
-		out[k++] = (char)c;
-	}
-	return take(out);
-}
-
 const char *http_param(const struct http_request *r, unsigned n)
 {
 	return n < PARAMS_MAX ? r->params[n] : NULL;
@@ -744,7 +615,7 @@ int http_add_param(struct http_request *r, const char *encoded, size_t n)
 	while (i < PARAMS_MAX && r->params[i])
 		i++;
 	assert(i < PARAMS_MAX); /* a route pattern with more is a mistake of ours */
-	r->params[i] = http_decode(encoded, n);
+	r->params[i] = percent_decode(encoded, n);
 	return r->params[i] ? 0 : -EINVAL;
 }
 
@@ -756,13 +627,36 @@ const char *http_query(struct http_request *r, const char *name)
 	const char *raw = MHD_lookup_connection_value(r->mhd, MHD_GET_ARGUMENT_KIND, name);
 	if (!raw)
 		return NULL;
-	char *value = http_decode(raw, strlen(raw));
+	char *value = percent_decode(raw, strlen(raw));
 	r->queries = xrealloc(r->queries, r->nqueries + 1, sizeof(*r->queries));
 	r->queries[r->nqueries++] = (struct pair){
 	        .name = xstrdup(name),
 	        .value = value ? value : xstrdup(""),
 	};
 	return r->queries[r->nqueries - 1].value;
+}
+
+struct query_walk {
+	void (*each)(void *ctx, const char *name, const char *value);
+	void *ctx;
+};
+
+static enum MHD_Result on_query(
+        void *ctx, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+	struct query_walk *w = ctx;
+	(void)kind;
+	auto_free char *key = name ? percent_decode(name, strlen(name)) : NULL;
+	auto_free char *text = value ? percent_decode(value, strlen(value)) : NULL;
+	w->each(w->ctx, key, text);
+	return MHD_YES;
+}
+
+void http_each_query(struct http_request *r,
+        void (*each)(void *ctx, const char *name, const char *value), void *ctx)
+{
+	struct query_walk w = {each, ctx};
+	(void)MHD_get_connection_values(r->mhd, MHD_GET_ARGUMENT_KIND, on_query, &w);
 }
 
 /* ---- answers ---- */

@@ -63,6 +63,9 @@ const char *http_method(const struct http_request *r);
 const char *http_path(const struct http_request *r); /* as sent: percent-encoded, no query */
 /* Decoded value of a query parameter, or NULL.  What cannot be decoded reads as "". */
 const char *http_query(struct http_request *r, const char *name);
+/* Calls `each` for every query parameter, decoded; NULL: what cannot be, or is not there. */
+void http_each_query(struct http_request *r,
+        void (*each)(void *ctx, const char *name, const char *value), void *ctx);
 const char *http_header(const struct http_request *r, const char *name);
 const char *http_body(const struct http_request *r, size_t *ret_len); /* NUL-terminated */
 const struct auth_peer *http_peer(const struct http_request *r);
@@ -72,9 +75,6 @@ MUST_USE int http_add_param(struct http_request *r, const char *encoded, size_t 
 /* For the service's own use between headers and request. */
 void http_set_route(struct http_request *r, const void *route);
 const void *http_route(const struct http_request *r);
-
-/* %XX decoded in place of a copy: owned, or NULL where an escape is broken or a NUL. */
-char *http_decode(const char *s, size_t n);
 
 /* ---- answers ---- */
 

@@ -7,6 +7,7 @@
  */
 #include "supervisor/jails.h"
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -37,14 +38,16 @@ struct jails {
 	int sock;
 	uint64_t last_req;
 	struct list outbox, pending;
+	struct list live;             /* jail_live.link */
 	struct list buckets[BUCKETS]; /* jail_watch.link */
 	struct op in, out;
 	struct loop_hook hook;
 	bool lost, told;
+	bool refused; /* lost because of its policies */
 	struct jails_calls calls;
 };
 
-static void fail_all(struct loop_hook *h);
+static void tell_lost(struct loop_hook *h);
 
 struct jails *jails_new(struct daemon *d, int sock, const struct jails_calls *calls)
 {
@@ -54,9 +57,10 @@ struct jails *jails_new(struct daemon *d, int sock, const struct jails_calls *ca
 	j->calls = *calls;
 	list_init(&j->outbox);
 	list_init(&j->pending);
+	list_init(&j->live);
 	for (size_t i = 0; i < BUCKETS; i++)
 		list_init(&j->buckets[i]);
-	j->hook.run = fail_all;
+	j->hook.run = tell_lost;
 	loop_hook(d->loop, &j->hook);
 	return j;
 }
@@ -77,7 +81,43 @@ void jails_free(struct jails *j)
 		request_free(q);
 	list_for_each (q, &j->pending, struct request, link)
 		request_free(q);
+	list_for_each (x, &j->live, struct jail_live, link)
+		free(x);
 	free(j);
+}
+
+/* ---- those that live ---- */
+
+static void live_add(struct jails *j, const struct jail_make *m, uint64_t jail)
+{
+	struct jail_live *x = xnew(struct jail_live);
+	const struct policy_set *set = policies_set(j->daemon->policies);
+	x->jail = jail;
+	x->made_ms = clock_wall_ms();
+	if (m->flags & JAIL_MAKE_SESSION)
+		memcpy(x->session, m->session, sizeof(x->session));
+	/* After a reload the index says nothing any more. */
+	if (set && set->generation == m->policy_generation && m->policy < set->count)
+		(void)str_copy(x->policy, sizeof(x->policy), set->policies[m->policy].name);
+	list_append(&j->live, &x->link);
+	j->daemon->stats.jails++;
+}
+
+static void live_remove(struct jails *j, uint64_t jail)
+{
+	list_for_each (x, &j->live, struct jail_live, link)
+		if (x->jail == jail) {
+			list_remove(&x->link);
+			free(x);
+			j->daemon->stats.jails--;
+			return;
+		}
+}
+
+void jails_each(struct jails *j, void (*each)(void *ctx, const struct jail_live *x), void *ctx)
+{
+	list_for_each (x, &j->live, struct jail_live, link)
+		each(ctx, x);
 }
 
 /* ---- sending ---- */
@@ -139,10 +179,7 @@ static void submit(struct jails *j, enum jail_msg type, const void *m, size_t si
 	q->ctx = ctx;
 	q->watch = w;
 	list_append(&j->outbox, &q->link);
-	if (j->lost)
-		loop_again(j->daemon->loop);
-	else
-		flush(j);
+	flush(j);
 }
 
 static void submit_simple(
@@ -249,7 +286,7 @@ static void reply(struct jails *j, struct request *q, const struct jail_reply *r
 {
 	list_remove(&q->link);
 	if (q->m->type == JAIL_MAKE && r->err.code == 0) {
-		j->daemon->stats.jails++;
+		live_add(j, (const struct jail_make *)(const void *)q->m, r->jail);
 		if (q->watch)
 			jails_watch(j, r->jail, q->watch);
 	}
@@ -280,8 +317,10 @@ static void got_policies(struct jails *j, int *fd)
 		return;
 	}
 	log_err("policies: %s", e.text);
-	if (!policies_ready(j->daemon->policies))
-		lose(j);
+	if (policies_ready(j->daemon->policies))
+		return;
+	j->refused = true;
+	lose(j);
 }
 
 static void got_egress(struct jails *j, const struct jail_egress *x)
@@ -297,8 +336,7 @@ static void got_egress(struct jails *j, const struct jail_egress *x)
 
 static void got_gone(struct jails *j, const struct jail_gone *x)
 {
-	if (j->daemon->stats.jails)
-		j->daemon->stats.jails--;
+	live_remove(j, x->jail);
 	TELL(j, x->jail, gone, x);
 }
 
@@ -384,29 +422,15 @@ void jails_start(struct jails *j)
 	submit_simple(j, JAIL_HELLO, 0, NULL, NULL);
 }
 
-/* The hook: nothing to do until the socket ended. */
-static void fail_all(struct loop_hook *h)
+/* The hook: nothing to do until the socket ended.  Requests stay without a reply then: one that
+ * said "failed" would become a run's result, while the next start says that it was interrupted. */
+static void tell_lost(struct loop_hook *h)
 {
 	struct jails *j = container_of(h, struct jails, hook);
-	if (!j->lost)
+	if (!j->lost || j->told)
 		return;
-	struct jail_reply r = {.err = {.code = -ECONNRESET, .text = "agentboxd is gone"}};
-	int none[MSG_FDS];
-	memset(none, 0xff, sizeof(none));
-	struct list all;
-	list_init(&all);
-	list_for_each (q, &j->pending, struct request, link) {
-		list_remove(&q->link);
-		list_append(&all, &q->link);
-	}
-	list_for_each (q, &j->outbox, struct request, link) {
-		list_remove(&q->link);
-		list_append(&all, &q->link);
-	}
-	while (!list_empty(&all))
-		reply(j, list_entry(all.next, struct request, link), &r, none);
-	if (!j->told) {
-		j->told = true;
-		j->calls.lost(j->daemon);
-	}
+	j->told = true;
+	const char *why = j->refused ? "there are no policies to serve"
+	                             : "the connection to agentboxd has ended";
+	j->calls.lost(j->daemon, why);
 }

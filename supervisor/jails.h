@@ -2,9 +2,9 @@
  * jails.h - the client of agentboxd: ask for jails, hear what becomes of them.
  *
  * Each request gets exactly one reply through its callback (on the loop, never
- * from within the call), also when agentboxd is gone: then r->err.code is
- * -ECONNRESET.  A watch hears what happens to one jail; several may watch the
- * same jail.  `ctx` must stay valid until the reply.
+ * from within the call), unless agentboxd is gone: then `lost` is told, the loop
+ * is to end, and nothing is answered any more.  A watch hears what happens to one jail; several may
+ * watch the same jail.  `ctx` must stay valid until the reply.
  *
  * Order: make (-> watch learns the jail's number) ... kill -> gone -> release.
  */
@@ -12,6 +12,7 @@
 #define SUPERVISOR_JAILS_H
 
 #include "base/err.h"
+#include "base/id.h"
 #include "base/list.h"
 #include "proto/jail.h"
 
@@ -38,7 +39,8 @@ struct jail_watch {
 struct jails_calls {
 	void (*policies)(struct daemon *d); /* a set was loaded, the first or a newer one */
 	void (*stop)(struct daemon *d);     /* agentboxd asks to end */
-	void (*lost)(struct daemon *d);     /* it is gone; told once */
+	/* It is gone, or sent no policies that could be used; told once. */
+	void (*lost)(struct daemon *d, const char *why);
 };
 /* `sock` is borrowed for life. */
 struct jails *jails_new(struct daemon *d, int sock, const struct jails_calls *calls);
@@ -64,6 +66,17 @@ void jails_stats(struct jails *j, uint64_t jail, jails_reply_fn *done, void *ctx
 void jails_doctor(struct jails *j, jails_reply_fn *done, void *ctx);
 void jails_reload(struct jails *j, jails_reply_fn *done, void *ctx);
 void jails_session_delete(struct jails *j, const char *session, jails_reply_fn *done, void *ctx);
+
+/* ---- those that live now ---- */
+struct jail_live {
+	struct list link; /* in jails.live, oldest first */
+	uint64_t jail;
+	char session[ID_MAX]; /* whose workspace it has, or "" */
+	char policy[NAME_MAX_LEN];
+	int64_t made_ms; /* wall clock */
+};
+/* The callback must not make or end jails. */
+void jails_each(struct jails *j, void (*each)(void *ctx, const struct jail_live *x), void *ctx);
 
 /* ---- watching ---- */
 void jails_watch(struct jails *j, uint64_t jail, struct jail_watch *w);

@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/privs.h"
 #include "proto/children.h"
-#include "supervisor/config.h"
+#include "supervisor/arguments.h"
 #include "supervisor/daemon.h"
 #include "supervisor/eventlog.h"
 #include "supervisor/filter.h"
@@ -54,11 +54,18 @@ static void on_stop(struct daemon *d)
 	runs_stop(d->runs, stopped, d);
 }
 
-/* Without agentboxd there are no jails: its next start finds what was under way. */
-static void on_lost(struct daemon *d)
+/* Whoever started us must see it: agentboxd starts another, later and later. */
+static void give_up(struct daemon *d)
 {
-	log_err("the connection to agentboxd has ended");
+	d->failed = true;
 	loop_stop(d->loop);
+}
+
+/* Without agentboxd there are no jails: its next start finds what was under way. */
+static void on_lost(struct daemon *d, const char *why)
+{
+	log_err("%s", why);
+	give_up(d);
 }
 
 /* The first policies: now there is something to serve. */
@@ -70,7 +77,7 @@ static void on_policies(struct daemon *d)
 		return;
 	if (runs_recover(d->runs, &e) < 0 || routes_serve(d, CHILD_LISTEN, group, &e) < 0) {
 		log_err("%s", e.text);
-		loop_stop(d->loop);
+		give_up(d);
 	}
 }
 
@@ -125,7 +132,7 @@ static int open_state(struct daemon *d, struct err *e)
 	return 0;
 }
 
-static int start(struct daemon *d, const struct config *c, struct err *e)
+static int start(struct daemon *d, const struct arguments *c, struct err *e)
 {
 	umask(0077);
 	d->loop = loop_new(RING_ENTRIES, e);
@@ -163,10 +170,10 @@ static void end(struct daemon *d)
 int main(int argc, char **argv)
 {
 	static struct daemon d;
-	struct config c;
+	struct arguments c;
 	struct err e;
 	log_init("agentbox-supervisor", LOG_LEVEL_INFO);
-	if (config_parse(argc, argv, &c, &e) < 0) {
+	if (arguments_parse(argc, argv, &c, &e) < 0) {
 		log_err("%s", e.text);
 		return 100;
 	}
@@ -183,5 +190,5 @@ int main(int argc, char **argv)
 		return EXIT_SYSTEM;
 	}
 	end(&d);
-	return 0;
+	return d.failed ? EXIT_SYSTEM : 0;
 }

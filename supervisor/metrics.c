@@ -29,6 +29,8 @@ static const struct row rows[] = {
 		"Runs in progress."),
 	GAUGE("agentbox_runs_queued", "runsQueued", runs_queued,
 		"Runs waiting for a place."),
+	GAUGE("agentbox_runs_unsaved", "runsUnsaved", runs_unsaved,
+		"Runs that have ended and whose result the disk does not take."),
 	GAUGE("agentbox_jails", "jails", jails,
 		"Jails made and not yet gone."),
 	COUNTER("agentbox_events_total", "events", events,

@@ -25,16 +25,20 @@ struct schema {
 /* clang-format off */
 static const struct schema schemas[] = {
 	{ "Problem", "type:s title:s status:i detail:s hint:s", NULL },
-	{ "Health", "status:s=ok|draining", NULL },
+	{ "Health", "status:s=ok|degraded|draining runsUnsaved:i", NULL },
 	{ "Version", "version:s", NULL },
 	{ "Reload", "reloaded:b", NULL },
 	{ "Stats",
-	  "version:s uptimeMs:i sessions:i runsRunning:i runsQueued:i jails:i events:i "
-	  "egressDenied:i runs:{i} duration:o queued:o start:o", NULL },
+	  "version:s uptimeMs:i sessions:i runsRunning:i runsQueued:i runsUnsaved:i "
+	  "jails:i events:i egressDenied:i runs:{i} duration:o queued:o start:o", NULL },
 	{ "Layer",
 	  "layer:s have:s=yes|fallback|no need:s=required|warned|none missing:s detail:s "
 	  "remedy:s", NULL },
 	{ "Doctor", "ok:b policy:s layers:[Layer]", NULL },
+	{ "Jail",
+	  "jail:i sessionId:s policy:s since:s cpuMs:i memoryPeakBytes:i pidsPeak:i "
+	  "ioReadBytes:i ioWriteBytes:i egressBytes:i", NULL },
+	{ "JailList", "jails:[Jail]", NULL },
 	{ "SessionKey", "userId:s goalId:s", "userId goalId" },
 	{ "SessionMade", "sessionId:s", NULL },
 	{ "Session", "sessionId:s userId:s goalId:s createdAt:s usedAt:s runs:i active:b", NULL },

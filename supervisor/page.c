@@ -17,7 +17,8 @@ int page_read(struct http_request *r, const char *prefix, struct page *ret, stru
 	const char *limit = http_query(r, "limit"), *cursor = http_query(r, "cursor");
 	char *end = NULL;
 	long n = limit ? strtol(limit, &end, 10) : PAGE_DEFAULT;
-	if (limit && (end == limit || *end || n < 1 || n > PAGE_MAX))
+	/* strtol also takes blanks and signs. */
+	if (limit && (limit[0] < '0' || limit[0] > '9' || *end || n < 1 || n > PAGE_MAX))
 		return err_set(e, -EINVAL, "limit: must be 1 to %d", PAGE_MAX);
 	if (cursor && !id_valid(cursor, prefix))
 		return err_set(e, -EINVAL, "cursor: '%.64s' is not one that a list gave", cursor);

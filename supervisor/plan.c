@@ -5,6 +5,7 @@
 #include "supervisor/harnesses.h"
 #include "supervisor/policies.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static bool injects(const struct policy *p, const char *host)
@@ -23,6 +24,25 @@ static int check_policy(const struct agent *a, const struct policy *p, struct er
 			        "agent '%s' needs the host '%s', which policy '%s' does not "
 			        "provide",
 			        a->name, *host, p->name);
+	return 0;
+}
+
+static bool exposes(const struct daemon_config *c, const char *name)
+{
+	for (uint32_t i = 0; i < c->nexposed; i++)
+		if (strcmp(c->exposed[i], name) == 0)
+			return true;
+	return false;
+}
+
+static int check_env(const struct harness *h, const struct daemon_config *c, struct err *e)
+{
+	for (char **name = h->env_names; name && *name; name++)
+		if (!exposes(c, *name))
+			return err_set(e, -ENOEXEC,
+			        "harness '%s' asks for the variable '%s', which is not in "
+			        "expose_env of agentboxd.yaml",
+			        h->name, *name);
 	return 0;
 }
 
@@ -93,7 +113,8 @@ static void env_list(char ***env, size_t *n, const char *const *pairs)
 	}
 }
 
-/* Made from nothing: no variable of ours reaches a jail. */
+/* Made from nothing: no variable of ours reaches a jail but those that root exposes and the harness
+ * names; one that is not set is not set there either. */
 static char **env_of(const struct harness *h, const struct agent *a, const struct driver_command *c)
 {
 	static const char *const base[] = {
@@ -112,6 +133,12 @@ static char **env_of(const struct harness *h, const struct agent *a, const struc
 	env_list(&env, &n, base);
 	env_list(&env, &n, texts(a->env));
 	env_list(&env, &n, texts(c->env));
+	for (char **name = h->env_names; name && *name; name++) {
+		const char *value = getenv(*name);
+		auto_free char *pair = value ? xasprintf("%s=%s", *name, value) : NULL;
+		if (pair)
+			env_put(&env, &n, pair, strlen(*name));
+	}
 	for (size_t i = 0; i < h->nenv; i++) {
 		auto_free char *pair = xasprintf("%s=%s", h->env[i].name, h->env[i].value);
 		env_put(&env, &n, pair, strlen(h->env[i].name));
@@ -147,7 +174,8 @@ static int look_up(struct daemon *d, struct harness *h, struct found *f, struct 
 		err_wrap(e, "harness '%s'", h->name);
 		return e->code = -ENOEXEC;
 	}
-	return check_policy(f->agent, f->policy, e);
+	rc = check_env(h, &policies_set(d->policies)->config, e);
+	return rc < 0 ? rc : check_policy(f->agent, f->policy, e);
 }
 
 static uint64_t smaller(uint64_t a, uint64_t b)

@@ -66,13 +66,12 @@ const struct policy_set *policies_set(const struct policies *p)
 	return p->set;
 }
 
-static int not_found(const struct policies *p, const char *name, struct err *e)
+static void not_found(const struct policies *p, const char *name, struct err *e)
 {
 	auto_buf struct buf names = BUF_INIT(128);
 	for (uint32_t i = 0; p->set && i < p->set->count; i++)
 		(void)buf_printf(&names, "%s%s", i ? ", " : "", p->set->policies[i].name);
-	return err_set(
-	        e, -ENOENT, "no policy '%.64s' (there are: %s)", name, names.p ? names.p : "none");
+	err_set(e, -ENOENT, "no policy '%.64s' (there are: %s)", name, names.p ? names.p : "none");
 }
 
 int policies_find(
@@ -81,8 +80,10 @@ int policies_find(
 	if (!name)
 		name = p->set ? p->set->config.default_policy : "default";
 	int i = p->set ? policy_find(p->set, name) : -ENOENT;
-	if (i < 0)
-		return not_found(p, name, e);
+	if (i < 0) {
+		not_found(p, name, e);
+		return -ENOENT;
+	}
 	*ret = &p->set->policies[i];
 	return i;
 }

@@ -157,11 +157,18 @@ static void split_line(void *ctx, const char *p, size_t n, bool whole)
 		s->pump->calls.line(s->pump->ctx, s->which, p, n, whole);
 }
 
+static void end_batch(struct stream *s)
+{
+	if (!s->pump->closed)
+		s->pump->calls.batch(s->pump->ctx, s->which);
+}
+
 static void end_stream(struct stream *s)
 {
 	fd_close(take_fd(s->fd));
 	s->paused = false;
 	splitter_end(&s->split, split_line, s);
+	end_batch(s);
 }
 
 static void readable(struct op *op, int res, uint32_t flags)
@@ -188,6 +195,7 @@ static void got(struct op *op, int res, uint32_t flags)
 		if (res > 0) {
 			p->calls.bytes(p->ctx, s->which, (size_t)res);
 			splitter_feed(&s->split, s->buffer, (size_t)res, split_line, s);
+			end_batch(s);
 			if (!p->closed && s->fd >= 0)
 				read_more(s);
 		} else if (res == -EAGAIN) {

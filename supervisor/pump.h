@@ -53,6 +53,8 @@ struct pump_calls {
 	void (*line)(void *ctx, enum pump_stream s, const char *p, size_t n, bool whole);
 	/* Every read, before its lines: for counting. */
 	void (*bytes)(void *ctx, enum pump_stream s, size_t n);
+	/* The lines of that read have been told; more may be long in coming. */
+	void (*batch)(void *ctx, enum pump_stream s);
 	bool (*ready)(void *ctx);
 	/* Both streams are at their end.  Once; not from within pump_new. */
 	void (*drained)(void *ctx);

@@ -4,9 +4,10 @@
 #include "base/json.h"
 #include "base/limits.h"
 #include "policy/layers.h"
+#include "supervisor/active.h"
 #include "supervisor/policies.h"
-#include "supervisor/runner.h"
 
+#include <errno.h>
 #include <string.h>
 
 static const char *reason(const struct run *r)
@@ -31,9 +32,11 @@ static const char *reason(const struct run *r)
 static void write_exit(const struct run *r, struct jw *w)
 {
 	jw_open(w, "exit", '{');
-	if (r->exited && !r->exit.error && r->exit.sig)
+	if (r->exited && r->exit.error) /* what a shell would say of the program */
+		jw_int(w, "code", r->exit.error == ENOENT ? 127 : 126);
+	else if (r->exited && r->exit.sig)
 		jw_int(w, "signal", r->exit.sig);
-	else if (r->exited && !r->exit.error)
+	else if (r->exited)
 		jw_int(w, "code", r->exit.code);
 	jw_str(w, "reason", reason(r));
 	jw_close(w, '}');

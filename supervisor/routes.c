@@ -76,6 +76,8 @@ static const struct route table[] = {
 	{ "GET", "/v1/policies/{name}", AUTH_USER, BODY_NONE, api_policy_show,
 	  "One policy", NULL, NULL, "Policy" },
 
+	{ "GET", "/v1/jails", AUTH_USER, BODY_NONE, api_jail_list,
+	  "Jails that live now, with what they have used", NULL, NULL, "JailList" },
 	{ "POST", "/v1/jails", AUTH_USER, BODY_EXEC, api_jail_create,
 	  "A command in a fresh jail, over agentbox-stdio", NULL, "JailRequest", NULL },
 };
@@ -147,6 +149,59 @@ void routes_match(const struct route *rows, size_t n, const char *method, const 
 	}
 }
 
+/* ---- query ---- */
+
+enum { QUERIES_MAX = 16 };
+
+struct query_check {
+	const char *known; /* names, by spaces */
+	const char *seen[QUERIES_MAX];
+	unsigned nseen;
+	struct err e; /* code 0: none yet */
+};
+
+/* Where `name` stands in the list, or NULL. */
+static const char *known_query(const char *list, const char *name)
+{
+	for (const char *p = list; *p;) {
+		size_t n = strcspn(p, " ");
+		if (strlen(name) == n && memcmp(p, name, n) == 0)
+			return p;
+		p += n + (p[n] == ' ');
+	}
+	return NULL;
+}
+
+static void check_query(void *ctx, const char *name, const char *value)
+{
+	struct query_check *c = ctx;
+	if (c->e.code)
+		return;
+	const char *at = name ? known_query(c->known, name) : NULL;
+	if (!name)
+		err_set(&c->e, -EINVAL, "the query has a broken %%-escape or a NUL");
+	else if (!at)
+		err_set(&c->e, -EINVAL, "%.64s: unknown query parameter (known: %s)", name,
+		        c->known[0] ? c->known : "none");
+	else if (!value)
+		err_set(&c->e, -EINVAL, "%s: has no value, a broken %%-escape or a NUL", name);
+	for (unsigned i = 0; at && i < c->nseen; i++)
+		if (c->seen[i] == at)
+			err_set(&c->e, -EINVAL, "%s: given twice", name);
+	if (!c->e.code && c->nseen < QUERIES_MAX)
+		c->seen[c->nseen++] = at;
+}
+
+/* A filter that is misspelled must not list everything. */
+static int refuse_query(struct http_request *r, const struct route *route)
+{
+	struct query_check c = {.known = route->query ? route->query : ""};
+	http_each_query(r, check_query, &c);
+	if (c.e.code)
+		problem_err(r, &c.e, PROBLEM_BAD_REQUEST);
+	return c.e.code;
+}
+
 /* ---- dispatch ---- */
 
 static int refuse_unmatched(struct http_request *r, const struct route_match *m)
@@ -183,6 +238,8 @@ static int64_t on_headers(void *ctx, struct http_request *r)
 			        "the path has a broken %%-escape or a NUL");
 			return -1;
 		}
+	if (refuse_query(r, m.route) < 0)
+		return -1;
 	http_set_route(r, m.route);
 	return m.route->body_limit;
 }

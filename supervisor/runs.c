@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "supervisor/active.h"
 #include "supervisor/daemon.h"
 #include "supervisor/digest.h"
 #include "supervisor/eventlog.h"
@@ -13,6 +14,7 @@
 #include "supervisor/hash.h"
 #include "supervisor/params.h"
 #include "supervisor/plan.h"
+#include "supervisor/policies.h"
 #include "supervisor/runner.h"
 #include "supervisor/runs_private.h"
 #include "supervisor/store.h"
@@ -40,7 +42,7 @@ void runs_free(struct runs *rs)
 		return;
 	for (size_t i = 0; i < RUNS_BUCKETS; i++)
 		list_for_each (r, &rs->active[i], struct run, link)
-			runner_free(r);
+			active_free(r);
 	sched_free(rs->sched);
 	free(rs);
 }
@@ -83,7 +85,7 @@ void runs_schedule(struct runs *rs)
 		while (!rs->stopping && policies_ready(rs->daemon->policies) &&
 		        (j = sched_next(rs->sched)) != NULL) {
 			struct run *r = container_of(j, struct run, job);
-			runner_step(r, RUN_EVENT_SLOT);
+			active_step(r, RUN_EVENT_SLOT);
 		}
 	}
 	rs->scheduling = false;
@@ -94,7 +96,7 @@ static void emit_queued(struct run *r, size_t position)
 {
 	char members[64];
 	int n = snprintf(members, sizeof(members), "\"position\":%zu", position);
-	runner_emit(r, EVENT_RUN_QUEUED, members, (size_t)n);
+	active_emit(r, EVENT_RUN_QUEUED, members, (size_t)n);
 }
 
 void runs_enqueue(struct runs *rs, struct run *r)
@@ -135,12 +137,6 @@ void runs_finished(struct run *r)
 	r->id[0] = '\0';
 	runs_schedule(rs);
 	check_stopped(rs);
-}
-
-void runs_settled(struct run *r)
-{
-	if (r->state == RUN_STATE_DONE && runner_idle(r))
-		runner_free(r);
 }
 
 /* ---- creating ---- */
@@ -217,7 +213,7 @@ static void info_of(const struct run *r, struct run_info *ret)
 static void discard(struct run *r)
 {
 	sessions_drop(r->d->sessions, take(r->session));
-	runner_free(r);
+	active_free(r);
 }
 
 static void created(void *ctx, int rc, const struct err *e)
@@ -267,13 +263,9 @@ static int admit(struct runs *rs, const struct run_request *q, struct harness **
 
 static struct run *run_new(struct runs *rs, struct harness *h, struct session *x)
 {
-	struct run *r = xnew(struct run);
-	runner_init(r);
-	list_init(&r->link);
-	r->d = rs->daemon;
-	r->runs = rs;
-	r->harness = h;
-	r->session = x;
+	struct run *r = runner_new(rs->daemon,
+	        &(struct runner_spec){
+	                .runs = rs, .harness = h, .session = x, .finished = runs_finished});
 	r->created_ms = clock_wall_ms();
 	return r;
 }
@@ -356,7 +348,7 @@ void runs_create(struct runs *rs, const struct run_request *q, runs_created_fn *
 		if (rc == -ENOENT)
 			rc = prepare(rs, q, params, &r, &e);
 	}
-	if (rc < 0) {
+	if (!r) {
 		done(ctx, rc, NULL, &e);
 		return;
 	}
@@ -384,14 +376,36 @@ int runs_cancel(struct runs *rs, const char *id, struct err *e)
 		               ? err_set(e, -EALREADY, "run %s has ended: %s", id, info.status)
 		               : 0;
 	}
-	runner_judge(r, RUN_CANCELLED, NULL);
+	active_judge(r, RUN_CANCELLED, NULL);
 	bool waiting = r->job.waiting;
 	if (waiting)
 		sched_leave(rs->sched, &r->job);
-	runner_step(r, RUN_EVENT_CANCEL);
+	active_step(r, RUN_EVENT_CANCEL);
 	if (waiting)
 		runs_schedule(rs);
 	return 0;
+}
+
+int runs_keep_session(struct runs *rs, const char *id, struct session **ret, struct err *e)
+{
+	struct session *x;
+	int rc = sessions_hold_id(rs->daemon->sessions, id, &x, e);
+	if (rc < 0)
+		return rc;
+	if (!sched_hold(rs->sched, &x->lane)) {
+		sessions_drop(rs->daemon->sessions, x);
+		return err_set(
+		        e, -EBUSY, "a run or command of session %s is just starting or ending", id);
+	}
+	*ret = x;
+	return 0;
+}
+
+void runs_let_session(struct runs *rs, struct session *x)
+{
+	sched_unhold(rs->sched, &x->lane);
+	sessions_drop(rs->daemon->sessions, x);
+	runs_schedule(rs);
 }
 
 void runs_stop(struct runs *rs, void (*done)(void *ctx), void *ctx)
@@ -402,8 +416,8 @@ void runs_stop(struct runs *rs, void (*done)(void *ctx), void *ctx)
 	for (size_t i = 0; i < RUNS_BUCKETS; i++)
 		list_for_each (r, &rs->active[i], struct run, link)
 			if (r->job.running) {
-				runner_judge(r, RUN_INTERRUPTED, "the daemon was stopped");
-				runner_step(r, RUN_EVENT_END);
+				active_judge(r, RUN_INTERRUPTED, "the daemon was stopped");
+				active_step(r, RUN_EVENT_END);
 			}
 	check_stopped(rs);
 }

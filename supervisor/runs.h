@@ -3,7 +3,7 @@
  *
  * A run is accepted when its record is committed; only then does done() come
  * and the client may be told.  How a run proceeds is run.h (the table of
- * states) and runner.h (what is done at each step).  Following a run means a
+ * states) and runner_*.h (what is done at each step).  Following a run means a
  * cursor into its session's event log (eventlog.h) from run_info.from_seq on, keeping
  * lines whose run is this one, until run.done.
  */
@@ -59,6 +59,11 @@ MUST_USE int runs_info(struct runs *r, const char *id, struct run_info *ret, str
 /* 0, also when it is already being cancelled; -ENOENT; -EALREADY when it has ended. */
 MUST_USE int runs_cancel(struct runs *r, const char *id, struct err *e);
 
+/* A command wants the session's workspace for itself: its runs wait until runs_let_session.
+ * -ENOENT; -EBUSY while one of them runs or another command has it. */
+MUST_USE int runs_keep_session(struct runs *r, const char *id, struct session **ret, struct err *e);
+void runs_let_session(struct runs *r, struct session *x);
+
 /* ---- JSON for the API: objects as documented in docs/API.md ---- */
 MUST_USE int runs_show(struct runs *r, const char *id, struct buf *json, struct err *e);
 
@@ -75,10 +80,6 @@ MUST_USE int runs_artifacts(struct runs *r, const char *id, struct buf *json, st
 /* Opens the kept copy of an artifact to read: fd (owned), size and digest (hex), or -errno. */
 MUST_USE int runs_artifact_open(struct runs *r, const char *id, const char *path,
         uint64_t *ret_bytes, char ret_sha256[65], struct err *e);
-
-/* ---- called by runner.c ---- */
-void runs_finished(struct run *r); /* the result is durable: tell, and run the next */
-void runs_settled(struct run *r);  /* frees it when it is done and nothing is in flight */
 
 /* ---- stopping ---- */
 /* Ends running runs as interrupted (queued ones stay queued); done() when the last is saved. */

@@ -6,9 +6,13 @@
 #define SUPERVISOR_RUNS_PRIVATE_H
 
 #include "base/list.h"
-#include "supervisor/policies.h"
-#include "supervisor/runs.h"
 #include "supervisor/sched.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct daemon;
+struct run;
 
 enum { RUNS_BUCKETS = 1024 };
 
@@ -23,6 +27,8 @@ struct runs {
 	void *stopped_ctx;
 };
 
+/* Its result is durable: tells, and runs the next. */
+void runs_finished(struct run *r);
 /* Accepted and not yet ended, or NULL. */
 struct run *runs_active(struct runs *rs, const char *id);
 void runs_enqueue(struct runs *rs, struct run *r);

@@ -7,13 +7,14 @@
  *		jail was killed with the supervisor's connection.
  *	neither: it is queued again, in its old place.
  */
-#include "supervisor/runs_private.h"
+#include "supervisor/runs.h"
 
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "supervisor/active.h"
 #include "supervisor/artifacts.h"
 #include "supervisor/daemon.h"
 #include "supervisor/eventlog.h"
@@ -21,6 +22,7 @@
 #include "supervisor/hash.h"
 #include "supervisor/result.h"
 #include "supervisor/runner.h"
+#include "supervisor/runs_private.h"
 #include "supervisor/store.h"
 
 #include <string.h>
@@ -138,13 +140,10 @@ static int requeue(struct runs *rs, struct found *f, struct err *e)
 		harness_unref(h);
 		return rc;
 	}
-	struct run *r = xnew(struct run);
-	runner_init(r);
+	struct run *r = runner_new(rs->daemon,
+	        &(struct runner_spec){
+	                .runs = rs, .harness = h, .session = x, .finished = runs_finished});
 	memcpy(r->id, f->id, sizeof(r->id));
-	r->d = rs->daemon;
-	r->runs = rs;
-	r->harness = h;
-	r->session = x;
 	r->prompt = take(f->prompt);
 	r->prompt_len = f->prompt_len;
 	r->params = take(f->params);

@@ -1,12 +1,13 @@
-#include "supervisor/runs_private.h"
+#include "supervisor/runs.h"
 
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "supervisor/active.h"
 #include "supervisor/artifacts.h"
 #include "supervisor/daemon.h"
 #include "supervisor/digest.h"
-#include "supervisor/runner.h"
+#include "supervisor/runs_private.h"
 #include "supervisor/store.h"
 
 #include <string.h>

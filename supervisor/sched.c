@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "supervisor/hash.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { BUCKETS = 256 }; /* users with work: tens to hundreds */
@@ -94,19 +95,22 @@ static struct sched_job *head(const struct sched_session *x)
 	return list_first(&x->jobs, struct sched_job, link);
 }
 
-static bool before(const struct sched_job *a, const struct sched_job *b)
+/* By their first jobs; both have one. */
+static bool before(const struct sched_session *x, const struct sched_session *y)
 {
+	const struct sched_job *a = head(x), *b = head(y);
+	assert(a && b);
 	return a->priority != b->priority ? a->priority > b->priority : a->arrival < b->arrival;
 }
 
-/* Puts the session where its first job belongs, or nowhere while it is busy or empty. */
+/* Puts the session where its first job belongs, or nowhere while it is busy, held or empty. */
 static void session_place(struct sched *s, struct sched_session *x, struct sched_user *u)
 {
 	list_remove(&x->ready);
-	if (!x->busy && head(x)) {
+	if (!x->busy && !x->held && head(x)) {
 		struct list *at = &u->ready;
 		list_for_each (o, &u->ready, struct sched_session, ready)
-			if (before(head(x), head(o))) {
+			if (before(x, o)) {
 				at = &o->ready;
 				break;
 			}
@@ -143,7 +147,9 @@ struct sched_job *sched_next(struct sched *s)
 	if (!u || s->running >= s->max_running)
 		return NULL;
 	struct sched_session *x = list_first(&u->ready, struct sched_session, ready);
+	assert(x); /* a user in line has a session that is ready, and that a job */
 	struct sched_job *j = head(x);
+	assert(j);
 	list_remove(&j->link);
 	j->waiting = false;
 	j->running = true;
@@ -174,6 +180,23 @@ void sched_leave(struct sched *s, struct sched_job *j)
 	if (!x->busy && !head(x))
 		x->user = NULL;
 	user_put(u);
+}
+
+bool sched_hold(struct sched *s, struct sched_session *x)
+{
+	if (x->busy || x->held)
+		return false;
+	x->held = true;
+	if (x->user)
+		session_place(s, x, x->user);
+	return true;
+}
+
+void sched_unhold(struct sched *s, struct sched_session *x)
+{
+	x->held = false;
+	if (x->user)
+		session_place(s, x, x->user);
 }
 
 size_t sched_running(const struct sched *s)

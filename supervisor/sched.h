@@ -25,6 +25,7 @@ struct sched_session {
 	struct list jobs;        /* waiting jobs (sched_job.link), in order */
 	struct list ready;       /* link in sched_user.ready while idle and with jobs */
 	bool busy;               /* one of its jobs runs */
+	bool held;               /* by sched_hold: none of its jobs may run */
 	struct sched_user *user; /* borrowed while it has jobs */
 };
 void sched_session_init(struct sched_session *s);
@@ -51,6 +52,10 @@ void sched_add(struct sched *s, struct sched_job *j, struct sched_session *x, co
 struct sched_job *sched_next(struct sched *s);
 /* A waiting or running job leaves; one that is neither is fine. */
 void sched_leave(struct sched *s, struct sched_job *j);
+
+/* Keeps the session's jobs waiting until sched_unhold.  false: one runs, or it is held already. */
+MUST_USE bool sched_hold(struct sched *s, struct sched_session *x);
+void sched_unhold(struct sched *s, struct sched_session *x);
 
 size_t sched_running(const struct sched *s);
 size_t sched_waiting(const struct sched *s);

@@ -163,6 +163,28 @@ int sessions_hold(
 	return 0;
 }
 
+struct pair {
+	char *user, *goal; /* owned */
+};
+
+static void got_pair(void *ctx, const struct store_session *s)
+{
+	struct pair *p = ctx;
+	p->user = xstrdup(s->user);
+	p->goal = xstrdup(s->goal);
+}
+
+int sessions_hold_id(struct sessions *s, const char *id, struct session **ret, struct err *e)
+{
+	struct pair p = {0};
+	int rc = store_session(s->daemon->store, id, got_pair, &p, e);
+	if (rc == 0)
+		rc = sessions_hold(s, p.user, p.goal, ret, e);
+	free(p.user);
+	free(p.goal);
+	return rc;
+}
+
 void sessions_drop(struct sessions *s, struct session *x)
 {
 	(void)s;
@@ -314,7 +336,7 @@ static int may_delete(struct sessions *s, const char *id, struct err *e)
 		return rc;
 	if (sessions_live(s, id))
 		return err_set(
-		        e, -EBUSY, "session %s has runs that wait or run: cancel them first", id);
+		        e, -EBUSY, "session %s is in use: end its runs and commands first", id);
 	return deleting(s, id) ? err_set(e, -EBUSY, "session %s is being deleted", id) : 0;
 }
 

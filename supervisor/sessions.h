@@ -3,7 +3,7 @@
  *
  * The id is random and the pair is unique in the store, so no two pairs can
  * share a workspace.  A struct session is in memory while a run of it waits or
- * runs; everything else is asked of the store.
+ * runs, or a command in it has its jail; everything else is asked of the store.
  */
 #ifndef SUPERVISOR_SESSIONS_H
 #define SUPERVISOR_SESSIONS_H
@@ -26,13 +26,13 @@ enum { SESSION_PART_MAX = 256 }; /* bytes of userId and of goalId, without NUL *
 struct session {
 	struct list link; /* in sessions.live */
 	char id[ID_MAX];
-	char *user, *goal;          /* owned */
-	struct sched_session lane;  /* its runs, in order */
-	uint64_t jail;              /* of the running run, 0: none (exec and attach use it) */
+	char *user, *goal;         /* owned */
+	struct sched_session lane; /* its runs, in order */
+	uint64_t jail;             /* of the running run or exec, 0: none (further execs join it) */
 	uint64_t policy_generation; /* the jail's */
 	char policy[NAME_MAX_LEN];  /* the jail's */
 	bool seeded;                /* seed files were written once */
-	unsigned users;             /* runs that hold it; freed at 0 */
+	unsigned users;             /* runs and execs that hold it; freed at 0 */
 };
 
 struct sessions *sessions_new(struct daemon *d);
@@ -45,6 +45,9 @@ MUST_USE int session_part_check(const char *what, const char *text, struct err *
  * with the commit of its first run).  -EINVAL, -EBUSY while it is being deleted. */
 MUST_USE int sessions_hold(struct sessions *s, const char *user, const char *goal,
         struct session **ret, struct err *e);
+/* The same for a session that is known, by its id.  -ENOENT, -EBUSY while it is being deleted. */
+MUST_USE int sessions_hold_id(
+        struct sessions *s, const char *id, struct session **ret, struct err *e);
 void sessions_drop(struct sessions *s, struct session *x);
 /* In memory (a run of it waits or runs), or NULL. */
 struct session *sessions_live(struct sessions *s, const char *id);

@@ -3,7 +3,7 @@
 #include <string.h>
 
 static const char *const names[] = {
-#define RUN_STATUS_NAME(sym, name) [RUN_##sym] = name,
+#define RUN_STATUS_NAME(sym, name) [RUN_##sym] = (name),
         RUN_STATUSES(RUN_STATUS_NAME)
 #undef RUN_STATUS_NAME
 };

@@ -44,7 +44,8 @@ struct stats_histogram {
 
 struct stats {
 	uint64_t runs_running, runs_queued; /* gauges */
-	uint64_t jails;                     /* gauge: jails made and not yet gone */
+	uint64_t runs_unsaved; /* gauge: ended, and the disk does not take the result */
+	uint64_t jails;        /* gauge: jails made and not yet gone */
 	uint64_t runs_done[RUN_STATUS_COUNT];
 	uint64_t events, event_bytes;
 	uint64_t egress_denied, egress_allowed, egress_bytes;

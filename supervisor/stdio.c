@@ -25,6 +25,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -37,7 +38,8 @@ enum {
 	/* A client that closed its sending side only: how often to look for the rest. */
 	HALF_CLOSED_MS = 1000,
 	CONTROL_MAX = 64 << 10, /* notices and the exit frame */
-	SMALL_MAX = 16,         /* payload of a signal or resize frame */
+	SMALL_MAX = 4,          /* payload of a signal or resize frame */
+	LANE_BYTES = STDIO_HEAD + STDIO_FRAME_MAX,
 };
 
 /* One direction of bytes out of the jail, a frame at a time. */
@@ -47,8 +49,8 @@ struct lane {
 	enum stdio_stream stream;
 	int fd; /* owned; -1: at its end */
 	bool polling;
-	size_t len; /* of the frame in buf; 0: none */
-	uint8_t buf[STDIO_HEAD + STDIO_FRAME_MAX];
+	size_t len;   /* of the frame in buf; 0: none */
+	uint8_t *buf; /* LANE_BYTES, part of stdio.buffers */
 };
 
 struct stdio {
@@ -70,7 +72,7 @@ struct stdio {
 
 	struct op recv;
 	bool recv_polling, recv_ended;
-	uint8_t in[STDIO_FRAME_MAX];
+	uint8_t *in; /* STDIO_FRAME_MAX, part of buffers */
 	size_t in_len, in_at;
 	uint8_t head[STDIO_HEAD];
 	size_t head_len, left; /* left: payload bytes still to come */
@@ -85,7 +87,11 @@ struct stdio {
 	struct op timer; /* wall clock of a jail; drain and hang-up of an exec */
 	struct op hangup;
 	bool attached, killed, abandoned, released;
+	bool broken;  /* the client does not speak the protocol: it hears so, then it is cut */
 	bool drained; /* the outputs are at their end, whoever holds the pipes */
+	/* Owned: one allocation, left as it comes, because to clear 192 KiB for `echo hi` would
+	 * touch every page of it. */
+	uint8_t *buffers;
 };
 
 static void step(struct stdio *s);
@@ -107,11 +113,26 @@ static void cancel_all(struct stdio *s)
 		loop_cancel(l, ops[i]);
 }
 
-static void lane_init(struct stdio *s, struct lane *l, enum stdio_stream stream)
+static void lane_init(struct stdio *s, struct lane *l, enum stdio_stream stream, uint8_t *buf)
 {
 	l->owner = s;
+	l->buf = buf;
 	l->stream = stream;
 	l->fd = -1;
+}
+
+/* Nothing lives in the jail any more, or there never was one: what is in the pipes can still be
+ * read, and a client that is slow to do so keeps nobody from the workspace. */
+static void release(struct stdio *s)
+{
+	if (s->released)
+		return;
+	s->released = true;
+	jails_unwatch(s->d->jails, &s->watch);
+	if (s->spec.own_jail && s->attached)
+		jails_release(s->d->jails, s->jail);
+	if (s->spec.released)
+		s->spec.released(s->spec.released_ctx);
 }
 
 /* Frees when the client's side is over, the jail is no longer ours and the kernel has nothing. */
@@ -120,11 +141,7 @@ static bool bury(struct stdio *s)
 	bool ended = s->end.gone || (!s->spec.own_jail && (s->end.exited || s->killed));
 	if (!s->abandoned || (s->attached && !ended))
 		return false;
-	jails_unwatch(s->d->jails, &s->watch);
-	if (s->spec.own_jail && s->attached && !s->released) {
-		s->released = true;
-		jails_release(s->d->jails, s->jail);
-	}
+	release(s);
 	if (busy(s)) {
 		cancel_all(s);
 		return true;
@@ -135,6 +152,7 @@ static bool bury(struct stdio *s)
 	fd_close(s->err.fd);
 	fd_close(s->stdin_fd);
 	buf_done(&s->control);
+	free(s->buffers);
 	free(s);
 	return true;
 }
@@ -306,13 +324,41 @@ static void resize(struct stdio *s, unsigned rows, unsigned cols)
 		log_debug("stdio: resize: %s", strerror(errno));
 }
 
+/* What follows a frame that we do not know cannot be trusted to be frames at all. */
+static void break_off(struct stdio *s, const char *why)
+{
+	char text[160];
+	int n = snprintf(text, sizeof(text), "{\"message\":\"protocol error: %s (stream %d)\"}",
+	        why, s->head[0]);
+	s->broken = true;
+	control_frame(s, STDIO_NOTICE, text, (size_t)n);
+}
+
+/* The head of a frame is there: may a client send such a one?  NULL, or why not. */
+static const char *head_refused(const struct stdio *s)
+{
+	switch (s->head[0]) {
+	case STDIO_STDIN:
+		return NULL;
+	case STDIO_SIGNAL:
+		return s->left == 1 ? NULL : "a signal is one byte";
+	case STDIO_RESIZE:
+		return s->left == 4 ? NULL : "a size is four bytes";
+	case STDIO_STDIN_EOF:
+		return s->left == 0 ? NULL : "the end of stdin has no bytes";
+	default:
+		return "clients send no such frame";
+	}
+}
+
 static void small_frame(struct stdio *s)
 {
 	const uint8_t *p = s->small;
-	if (s->head[0] == STDIO_SIGNAL && s->small_len >= 1 && p[0] >= 1 && p[0] <= 64 &&
-	        !s->end.exited)
+	if (s->head[0] == STDIO_SIGNAL && (p[0] < 1 || p[0] > 64))
+		break_off(s, "there is no such signal");
+	else if (s->head[0] == STDIO_SIGNAL && !s->end.exited)
 		jails_signal(s->d->jails, s->jail, s->exec, p[0]);
-	else if (s->head[0] == STDIO_RESIZE && s->small_len >= 4)
+	else if (s->head[0] == STDIO_RESIZE)
 		resize(s, (unsigned)p[0] << 8 | p[1], (unsigned)p[2] << 8 | p[3]);
 	else if (s->head[0] == STDIO_STDIN_EOF)
 		close_stdin(s);
@@ -349,20 +395,31 @@ static bool take_payload(struct stdio *s)
 		loop_write(s->d->loop, &s->feed, s->stdin_fd, s->in + s->in_at, n, on_feed);
 		return false;
 	}
-	for (size_t i = 0; i < n && s->small_len < SMALL_MAX && s->head[0] != STDIO_STDIN; i++)
+	/* Never more than SMALL_MAX: head_refused has seen the length. */
+	for (size_t i = 0; i < n && s->head[0] != STDIO_STDIN; i++)
 		s->small[s->small_len++] = s->in[s->in_at + i];
 	s->in_at += n;
 	s->left -= n;
 	return true;
 }
 
+static void take_head(struct stdio *s)
+{
+	s->head[s->head_len++] = s->in[s->in_at++];
+	if (s->head_len < STDIO_HEAD)
+		return;
+	s->left = stdio_length(s->head);
+	const char *why = head_refused(s);
+	if (why)
+		break_off(s, why);
+}
+
 static void take_input(struct stdio *s)
 {
-	while (!s->feed.inflight && (s->in_at < s->in_len || s->head_len == STDIO_HEAD)) {
+	while (!s->broken && !s->feed.inflight &&
+	        (s->in_at < s->in_len || s->head_len == STDIO_HEAD)) {
 		if (s->head_len < STDIO_HEAD) {
-			s->head[s->head_len++] = s->in[s->in_at++];
-			if (s->head_len == STDIO_HEAD)
-				s->left = stdio_length(s->head);
+			take_head(s);
 			continue;
 		}
 		if (s->left == 0) {
@@ -400,10 +457,14 @@ static void recv_next(struct stdio *s)
 	if (!s->upgraded)
 		return;
 	take_input(s);
+	if (s->broken) {
+		send_next(s);
+		return;
+	}
 	if (s->recv_ended && !s->feed.inflight)
 		close_stdin(s);
 	if (!s->recv_ended && !s->recv.inflight && !s->feed.inflight && s->in_at == s->in_len)
-		loop_read(s->d->loop, &s->recv, s->sock, s->in, sizeof(s->in), on_recv);
+		loop_read(s->d->loop, &s->recv, s->sock, s->in, STDIO_FRAME_MAX, on_recv);
 }
 
 /* ---- the client leaves ---- */
@@ -494,6 +555,8 @@ static void finish(struct stdio *s)
 
 static void step(struct stdio *s)
 {
+	if (s->broken && !s->send.inflight && s->control.len == 0)
+		leave(s);
 	if (!s->abandoned && s->attached) {
 		read_lane(s, &s->out);
 		read_lane(s, &s->err);
@@ -524,6 +587,7 @@ static void on_jail_gone(struct jail_watch *w, const struct jail_gone *x)
 	struct stdio *s = container_of(w, struct stdio, watch);
 	s->end.gone = true;
 	s->end.jail = *x;
+	release(s);
 	step(s);
 }
 
@@ -536,8 +600,10 @@ struct stdio *stdio_new(struct daemon *d, const struct stdio_spec *spec)
 	s->spec = *spec;
 	s->sock = s->stdin_fd = -1;
 	s->control = (struct buf)BUF_INIT(CONTROL_MAX);
-	lane_init(s, &s->out, STDIO_STDOUT);
-	lane_init(s, &s->err, STDIO_STDERR);
+	s->buffers = xrealloc(NULL, 1, 2 * LANE_BYTES + STDIO_FRAME_MAX);
+	lane_init(s, &s->out, STDIO_STDOUT, s->buffers);
+	lane_init(s, &s->err, STDIO_STDERR, s->buffers + LANE_BYTES);
+	s->in = s->buffers + (size_t)2 * LANE_BYTES;
 	list_init(&s->watch.link);
 	s->watch.exited = on_exited;
 	s->watch.gone = on_jail_gone;
@@ -580,7 +646,7 @@ void stdio_start(void *ctx, struct http_upgraded *u, int fd, const void *p, size
 	s->upgraded = u;
 	s->sock = fd;
 	/* At most what one connection's buffer holds, and that is no more than `in`. */
-	if (n > sizeof(s->in)) {
+	if (n > STDIO_FRAME_MAX) {
 		leave(s);
 		step(s);
 		return;

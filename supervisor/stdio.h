@@ -2,6 +2,8 @@
  * stdio.h - one process in a jail, connected to one client by the frames of
  * proto/stdio.h.
  *
+ * A client that sends what is no frame of a client's gets a notice and is cut.
+ *
  * Nothing is kept but the frame in progress of each direction: the socket's and
  * the pipes' buffers are the flow control.  When the client leaves, the process
  * goes: a jail made for it is killed, an exec in a session's jail gets SIGHUP
@@ -25,11 +27,14 @@ struct http_upgraded;
 struct stdio;
 
 /* own_jail: the jail is made for this process: killed and released with it.  wall_ms: longest
- * life of it, 0: no bound.  rows, cols: of the terminal, 0: as it is. */
+ * life of it, 0: no bound.  rows, cols: of the terminal, 0: as it is.  released, or NULL: called
+ * once, when nothing lives in the jail any more (or none was made) and it is given back. */
 struct stdio_spec {
 	bool own_jail, tty;
 	int64_t wall_ms;
 	uint16_t rows, cols;
+	void (*released)(void *ctx);
+	void *released_ctx;
 };
 struct stdio *stdio_new(struct daemon *d, const struct stdio_spec *spec);
 struct jail_watch *stdio_watch(struct stdio *s); /* for jails_make and jails_watch */

@@ -1,6 +1,6 @@
 /*
  * store.h - what must survive: sessions, runs, artifacts, idempotency keys, in
- * SQLite (WAL, synchronous=FULL).  The only user of SQLite.
+ * SQLite (WAL, synchronous=FULL; db.h).
  *
  * Writes are queued and return at once; one writer thread takes all that is
  * queued, syncs the descriptors that came along, and commits as one

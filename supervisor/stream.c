@@ -37,7 +37,7 @@ struct stream {
 	struct op timer;
 };
 
-void stream_frame(struct buf *to, enum stream_format f, const struct eventlog_head *h,
+void stream_frame(struct buf *to, enum stream_format f, const struct logline_head *h,
         const char *line, size_t n)
 {
 	if (f == STREAM_SSE)
@@ -47,12 +47,12 @@ void stream_frame(struct buf *to, enum stream_format f, const struct eventlog_he
 	buf_puts(to, f == STREAM_SSE ? "\n\n" : "\n");
 }
 
-static bool of_run(const struct eventlog_head *h, const char *run)
+static bool of_run(const struct logline_head *h, const char *run)
 {
 	return !run[0] || (h->run_len == strlen(run) && memcmp(h->run, run, h->run_len) == 0);
 }
 
-static bool is_done(const struct eventlog_head *h)
+static bool is_done(const struct logline_head *h)
 {
 	static const char done[] = "run.done";
 	return h->type_len == sizeof(done) - 1 && memcmp(h->type, done, h->type_len) == 0;
@@ -65,9 +65,11 @@ static void frame_lines(struct stream *s)
 	while (p < end && !s->ended) {
 		const char *nl = memchr(p, '\n', (size_t)(end - p));
 		size_t n = (size_t)((nl ? nl : end) - p);
-		struct eventlog_head h;
-		if (eventlog_line_head(p, n, &h) && of_run(&h, s->spec.run)) {
-			stream_frame(&s->out, s->spec.format, &h, p, n);
+		struct logline_head h;
+		if (logline_head(p, n, &h) && of_run(&h, s->spec.run)) {
+			/* `from` may lie beyond the log's end of now. */
+			if (h.seq >= s->spec.from)
+				stream_frame(&s->out, s->spec.format, &h, p, n);
 			s->ended = s->spec.run[0] && is_done(&h);
 		}
 		p += n + 1;
@@ -230,8 +232,8 @@ static bool look_for_result(struct waiter *w)
 	while (p < end) {
 		const char *nl = memchr(p, '\n', (size_t)(end - p));
 		size_t n = (size_t)((nl ? nl : end) - p);
-		struct eventlog_head h;
-		if (eventlog_line_head(p, n, &h) && of_run(&h, w->run) && is_done(&h)) {
+		struct logline_head h;
+		if (logline_head(p, n, &h) && of_run(&h, w->run) && is_done(&h)) {
 			reply_result(w, p, n);
 			return true;
 		}
@@ -306,7 +308,7 @@ int stream_wanted(struct http_request *r, struct stream_spec *s, struct err *e)
 	if (last && last[0]) {
 		if (number("Last-Event-ID", last, &s->from, e) < 0)
 			return e->code;
-		s->from++;
+		s->from += s->from < UINT64_MAX;
 	} else if (from && number("from", from, &s->from, e) < 0) {
 		return e->code;
 	}

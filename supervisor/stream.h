@@ -12,6 +12,7 @@
 #include "base/buf.h"
 #include "base/id.h"
 #include "supervisor/eventlog.h"
+#include "supervisor/logline.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -39,7 +40,7 @@ void stream_result(struct daemon *d, struct http_request *r, const char *session
 MUST_USE int stream_wanted(struct http_request *r, struct stream_spec *s, struct err *e);
 
 /* Appends one line of the log (without its newline) as a frame; pure. */
-void stream_frame(struct buf *to, enum stream_format f, const struct eventlog_head *h,
+void stream_frame(struct buf *to, enum stream_format f, const struct logline_head *h,
         const char *line, size_t n);
 
 #endif

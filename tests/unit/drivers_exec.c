@@ -42,6 +42,7 @@ static void yields(const char *line, const char *want)
 	struct talk t;
 	talk_open(&t);
 	say(&t, line);
+	driver_exec.flush(t.run);
 	t.rec.out.p[t.rec.out.len - 1] = '\0';
 	is_str(t.rec.out.p, want, "%.60s", line);
 	t.rec.out.p[t.rec.out.len - 1] = '\n';
@@ -95,14 +96,54 @@ static void test_text(void)
 	driver_exec.error_line(t.run, "a warning", 9);
 	talk_end(&t, (struct driver_exit){.code = 0});
 	is_str(t.rec.out.p,
-	        "{\"type\":\"agent.message\",\"text\":\"Hello,\\n\",\"delta\":true}\n"
-	        "{\"type\":\"agent.message\",\"text\":\"\\n\",\"delta\":true}\n"
-	        "{\"type\":\"agent.message\",\"text\":\"world.\\n\",\"delta\":true}\n"
+	        "{\"type\":\"agent.message\",\"text\":\"Hello,\\n\\nworld.\\n\",\"delta\":true}\n"
 	        "{\"type\":\"agent.raw\",\"line\":\"a warning\",\"stream\":\"stderr\"}\n"
 	        "{\"outcome\":{\"status\":\"succeeded\",\"finalText\":\"Hello,\\n\\nworld.\","
 	        "\"inputTokens\":0,\"outputTokens\":0,\"cachedTokens\":0,\"turns\":0,\"toolCalls\":"
 	        "0}}\n",
 	        "lines of text");
+	record_done(&t.rec);
+}
+
+/* Lines of one read are one event: a line of two bytes must not cost a line of the log. */
+static void test_gathered(void)
+{
+	struct talk t;
+	talk_open(&t);
+	say(&t, "a");
+	say(&t, "b");
+	driver_exec.flush(t.run);
+	driver_exec.flush(t.run);
+	say(&t, "c");
+	say(&t, "{\"type\":\"agent.message\",\"text\":\"d\",\"delta\":true}");
+	say(&t, "e");
+	driver_exec.error_line(t.run, "f", 1);
+	say(&t, "g");
+	driver_exec.line(t.run, "h", 1, false, &t.to_stdin, &t.eof);
+	say(&t, "i");
+	talk_end(&t, (struct driver_exit){.code = 0});
+	is_str(t.rec.out.p,
+	        "{\"type\":\"agent.message\",\"text\":\"a\\nb\\n\",\"delta\":true}\n"
+	        "{\"type\":\"agent.message\",\"text\":\"c\\n\",\"delta\":true}\n"
+	        "{\"type\":\"agent.message\",\"text\":\"d\",\"delta\":true}\n"
+	        "{\"type\":\"agent.message\",\"text\":\"e\\n\",\"delta\":true}\n"
+	        "{\"type\":\"agent.raw\",\"line\":\"f\",\"stream\":\"stderr\"}\n"
+	        "{\"type\":\"agent.message\",\"text\":\"g\\n\",\"delta\":true}\n"
+	        "{\"type\":\"agent.raw\",\"line\":\"h\",\"more\":true}\n"
+	        "{\"type\":\"agent.message\",\"text\":\"i\\n\",\"delta\":true}\n"
+	        "{\"outcome\":{\"status\":\"succeeded\",\"finalText\":\"a\\nb\\nc\\nde\\ng\\nhi\","
+	        "\"inputTokens\":0,\"outputTokens\":0,\"cachedTokens\":0,\"turns\":0,\"toolCalls\":"
+	        "0}}\n",
+	        "lines are gathered, and keep their place among other events");
+	record_done(&t.rec);
+	talk_open(&t);
+	t.rec.events = 0;
+	for (int i = 0; i < 100000; i++)
+		say(&t, "y");
+	driver_exec.flush(t.run);
+	ok(t.rec.events >= 6 && t.rec.events <= 7 && t.rec.out.len < 350000,
+	        "200 KB of short lines: %d events of %zu bytes", t.rec.events, t.rec.out.len);
+	talk_end(&t, (struct driver_exit){.code = 0});
 	record_done(&t.rec);
 }
 
@@ -195,6 +236,7 @@ static void test_bytes(void)
 	struct talk t;
 	talk_open(&t);
 	driver_exec.line(t.run, "a\0b\xff", 4, true, &t.to_stdin, &t.eof);
+	driver_exec.flush(t.run);
 	ok(strstr(t.rec.out.p, "a\\u0000b\xef\xbf\xbd\\n"), "NUL and invalid UTF-8");
 	driver_exec.line(t.run, "{\"type\":\"error\",", 16, false, &t.to_stdin, &t.eof);
 	ok(strstr(t.rec.out.p, "\"more\":true"), "a piece of a line that is too long");
@@ -203,6 +245,7 @@ static void test_bytes(void)
 	memset(big, '\xff', n);
 	t.rec.events = 0;
 	driver_exec.line(t.run, big, n, true, &t.to_stdin, &t.eof);
+	driver_exec.flush(t.run);
 	ok(t.rec.events >= (int)(n / LIMIT_RAW_PIECE), "more than an event can hold: %d raw pieces",
 	        t.rec.events);
 	talk_end(&t, (struct driver_exit){.code = 0});
@@ -213,6 +256,7 @@ int main(void)
 {
 	test_command();
 	test_text();
+	test_gathered();
 	test_events();
 	test_not_events();
 	test_outcome();

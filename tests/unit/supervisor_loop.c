@@ -233,6 +233,46 @@ static void test_hook(void)
 	list_remove(&h.link);
 }
 
+/* ---- completions that take long, and hooks ---- */
+
+enum { SLOW = 60, SLOW_MS = 1 };
+static int slow_done, slow_in_turn, slow_most;
+
+static void on_slow(struct op *op, int res, uint32_t flags)
+{
+	(void)op;
+	(void)res;
+	(void)flags;
+	int64_t until = clock_mono_us() + SLOW_MS * 1000;
+	while (clock_mono_us() < until)
+		;
+	slow_done++;
+	slow_in_turn++;
+}
+
+static void on_slow_hook(struct loop_hook *h)
+{
+	(void)h;
+	slow_most = slow_in_turn > slow_most ? slow_in_turn : slow_most;
+	slow_in_turn = 0;
+	if (slow_done == SLOW)
+		loop_stop(loop);
+}
+
+static void test_slow(void)
+{
+	static struct op ops[SLOW];
+	static struct loop_hook h = {.run = on_slow_hook};
+	struct err e;
+	loop_hook(loop, &h);
+	for (int i = 0; i < SLOW; i++)
+		loop_timeout(loop, &ops[i], 0, on_slow);
+	must(loop_run(loop, &e) == 0, "run");
+	ok(slow_done == SLOW, "completions that take long: all run");
+	ok(slow_most <= SLOW / 6, "and hooks get their turn in between");
+	list_remove(&h.link);
+}
+
 int main(void)
 {
 	struct err e;
@@ -256,6 +296,7 @@ int main(void)
 	loop_timeout(loop, &first.op, 0, on_probe);
 	wanted = -1;
 	test_hook();
+	test_slow();
 	loop_free(loop);
 	return done();
 }

@@ -105,7 +105,7 @@ static void floods(void)
 /* ---- the pump ---- */
 
 static struct loop *loop;
-static size_t got_lines, got_bytes, drained;
+static size_t got_lines, got_bytes, drained, batches, batched_lines;
 static bool hold;
 static struct op guard;
 
@@ -124,6 +124,14 @@ static void on_bytes(void *ctx, enum pump_stream s, size_t n)
 	got_bytes += n;
 }
 
+static void on_batch(void *ctx, enum pump_stream s)
+{
+	(void)ctx;
+	(void)s;
+	batches++;
+	batched_lines = got_lines;
+}
+
 static bool on_ready(void *ctx)
 {
 	(void)ctx;
@@ -137,7 +145,7 @@ static void on_drained(void *ctx)
 	loop_stop(loop);
 }
 
-static const struct pump_calls calls = {on_line, on_bytes, on_ready, on_drained};
+static const struct pump_calls calls = {on_line, on_bytes, on_batch, on_ready, on_drained};
 
 static void guarded(struct op *op, int res, uint32_t flags)
 {
@@ -203,6 +211,8 @@ static void pumped(void)
 	pthread_join(t, NULL);
 	ok(drained == 1 && pump_drained(p), "drained, once");
 	ok(got_lines == 2001 && got_bytes == 2000004, "%zu lines, %zu bytes", got_lines, got_bytes);
+	ok(batches >= 2 && batches < got_lines / 2 && batched_lines == got_lines,
+	        "the lines of a read are one batch: %zu", batches);
 	/* Now somebody reads. */
 	size_t n = 0;
 	char buf[65536];

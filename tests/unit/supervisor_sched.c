@@ -76,6 +76,29 @@ static void busy_sessions(void)
 	sched_free(s);
 }
 
+static void held_sessions(void)
+{
+	reset();
+	struct sched *s = sched_new(8, 100);
+	ok(sched_hold(s, &sessions[0]) && !sched_hold(s, &sessions[0]), "held once");
+	add(s, 0, 0, 0, 0);
+	add(s, 1, 0, 1, 0);
+	ok(next(s) == 1 && next(s) == -1, "a held session's job waits and stands in nobody's way");
+	ok(!sched_hold(s, &sessions[1]), "a session with a running job is not to be held");
+	sched_unhold(s, &sessions[0]);
+	ok(next(s) == 0, "then it runs");
+	sched_leave(s, &items[0].job);
+	add(s, 2, 0, 0, 0);
+	ok(sched_hold(s, &sessions[0]) && next(s) == -1, "held with a job that waits already");
+	sched_leave(s, &items[2].job);
+	sched_leave(s, &items[1].job);
+	sched_unhold(s, &sessions[0]);
+	ok(next(s) == -1 && sched_waiting(s) == 0, "its job left meanwhile");
+	add(s, 3, 1, 0, 0);
+	ok(next(s) == 3, "and the session is as new");
+	sched_free(s);
+}
+
 static void priorities(void)
 {
 	reset();
@@ -170,6 +193,7 @@ int main(void)
 {
 	turns();
 	busy_sessions();
+	held_sessions();
 	priorities();
 	limit();
 	light_users();

@@ -13,6 +13,7 @@
 #include "supervisor/daemon.h"
 #include "supervisor/http.h"
 #include "supervisor/loop.h"
+#include "supervisor/policies.h"
 #include "tests/t.h"
 
 #include <fcntl.h>
@@ -58,6 +59,7 @@ static void start(int sock, const struct msg_head *q, int exec)
 		execvp(argv[0], argv);
 		_exit(125);
 	}
+	setpgid(pid, pid); /* here too: a kill of the group may come before the child runs */
 	jails[++made].pid = pid;
 	jails[made].live = 1;
 	int ours[3] = {in[1], out[0], err[0]};
@@ -180,8 +182,14 @@ static void on_request(void *ctx, struct http_request *r)
 	jails_make(d.jails, &m, exec_pack(&e, NULL), stdio_watch(l->s), on_made, l);
 }
 
-static void lost(struct daemon *daemon)
+static void stop(struct daemon *daemon)
 {
+	loop_stop(daemon->loop);
+}
+
+static void lost(struct daemon *daemon, const char *why)
+{
+	(void)why;
 	loop_stop(daemon->loop);
 }
 
@@ -194,7 +202,8 @@ static void supervisor(int listen_fd, int sock)
 	d.loop = loop_new(64, &e);
 	if (!d.loop || loop_enable(d.loop, &e) < 0)
 		_exit(77);
-	static const struct jails_calls calls = {.stop = lost, .lost = lost};
+	static const struct jails_calls calls = {.stop = stop, .lost = lost};
+	d.policies = policies_new();
 	d.jails = jails_new(&d, sock, &calls);
 	jails_start(d.jails);
 	d.http = http_new(d.loop, listen_fd, getgid(), &s, &e);
@@ -339,15 +348,39 @@ static void test_input(void)
 	shutdown(fd, SHUT_WR);
 	g = collect(fd);
 	ok(g.out == 5 && exit_has(&g, "\"code\":0"), "half-closed: the end of stdin");
-	fd = launch("cat");
-	frame(fd, 200, "what is this", 12);
-	frame(fd, STDIO_SIGNAL, "\377\377\377", 3);
-	frame(fd, STDIO_SIGNAL, "", 0);
-	frame(fd, STDIO_RESIZE, "\0", 1);
-	frame(fd, STDIO_STDIN, "ok", 2);
-	frame(fd, STDIO_STDIN_EOF, NULL, 0);
-	g = collect(fd);
-	ok(g.out == 2 && exit_has(&g, "\"code\":0"), "unknown and broken frames do no harm");
+}
+
+/* Frames no client may send: it is told, and the process does not outlive the connection. */
+static void test_broken(void)
+{
+	static const struct {
+		const char *what;
+		uint8_t stream;
+		const char *p;
+		size_t n;
+	} bad[] = {
+	        {"an unknown stream", 200, "what is this", 12},
+	        {"a stream of the other side", STDIO_STDOUT, "x", 1},
+	        {"an empty unknown frame", 77, "", 0},
+	        {"a long signal", STDIO_SIGNAL, "\1\1\1", 3},
+	        {"a signal without a number", STDIO_SIGNAL, "", 0},
+	        {"signal 0", STDIO_SIGNAL, "\0", 1},
+	        {"signal 255", STDIO_SIGNAL, "\377", 1},
+	        {"a short size", STDIO_RESIZE, "\0", 1},
+	        {"an end with bytes", STDIO_STDIN_EOF, "x", 1},
+	};
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		int fd = launch("cat");
+		frame(fd, (enum stdio_stream)bad[i].stream, bad[i].p, bad[i].n);
+		struct got g = collect(fd);
+		ok(strstr(g.notice, "protocol error") && !g.exit[0], "%s: told, and cut (%s)",
+		        bad[i].what, g.notice);
+	}
+	int fd = launch("cat /dev/zero");
+	poll(NULL, 0, 100);
+	frame(fd, 200, "x", 1);
+	struct got g = collect(fd);
+	ok(strstr(g.notice, "protocol error"), "also in the middle of output");
 }
 
 /* Jails that agentboxd has ended since the last time. */
@@ -415,6 +448,7 @@ int main(void)
 	test_end_json();
 	test_simple();
 	test_input();
+	test_broken();
 	test_leaving();
 	poll(NULL, 0, 200);
 	kill(child, SIGKILL);

@@ -30,8 +30,8 @@ static void test_frames(void)
 	static const char line[] =
 	        "{\"seq\":7,\"ts\":\"2026-01-01T00:00:00.000Z\",\"session\":\"" SESSION
 	        "\",\"run\":\"" RUN "\",\"type\":\"agent.message\",\"text\":\"a\\nb\"}";
-	struct eventlog_head h;
-	must(eventlog_line_head(line, sizeof(line) - 1, &h), "a head");
+	struct logline_head h;
+	must(logline_head(line, sizeof(line) - 1, &h), "a head");
 	auto_buf struct buf b = BUF_INIT(4096);
 	stream_frame(&b, STREAM_SSE, &h, line, sizeof(line) - 1);
 	ok(strncmp(b.p, "id: 7\nevent: agent.message\ndata: {\"seq\":7,", 42) == 0 &&

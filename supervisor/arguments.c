@@ -1,4 +1,4 @@
-#include "supervisor/config.h"
+#include "supervisor/arguments.h"
 
 #include "base/ids.h"
 #include "base/mem.h"
@@ -37,7 +37,7 @@ static int log_level(const char *name, const char *text, unsigned long *ret, str
 	return number(name, text, LOG_LEVEL_DEBUG, ret, e);
 }
 
-int config_parse(int argc, char **argv, struct config *ret, struct err *e)
+int arguments_parse(int argc, char **argv, struct arguments *ret, struct err *e)
 {
 	unsigned long uid = ID_SUPERVISOR, gid = ID_SUPERVISOR, level = LOG_LEVEL_INFO;
 	for (int i = 1; i < argc; i += 2) {
@@ -56,6 +56,6 @@ int config_parse(int argc, char **argv, struct config *ret, struct err *e)
 		if (rc < 0)
 			return rc;
 	}
-	*ret = (struct config){(uid_t)uid, (gid_t)gid, (enum log_level)level};
+	*ret = (struct arguments){(uid_t)uid, (gid_t)gid, (enum log_level)level};
 	return 0;
 }

@@ -1,0 +1,115 @@
+/*
+ * active.h - one run in memory: what is known of it, its verdict, its events,
+ * its steps through the table of run.h.
+ *
+ * Made and put to work by runner.h; the effects of the table are performed by
+ * runner_*.c, which feed back with active_step what came of them.  It ends when it
+ * is DONE and nothing of it is in flight.
+ */
+#ifndef SUPERVISOR_ACTIVE_H
+#define SUPERVISOR_ACTIVE_H
+
+#include "base/buf.h"
+#include "base/list.h"
+#include "supervisor/artifacts.h"
+#include "supervisor/jails.h"
+#include "supervisor/loop.h"
+#include "supervisor/plan.h"
+#include "supervisor/pump.h"
+#include "supervisor/run.h"
+#include "supervisor/sched.h"
+#include "supervisor/sessions.h"
+#include "supervisor/stats.h"
+
+struct runs;
+struct seed;
+
+enum { ACTIVE_STDERR_TAIL = 4000 /* bytes of stderr in the result of a run that failed */ };
+
+struct run {
+	struct list link;                      /* in runs.active[] */
+	struct daemon *d;                      /* borrowed */
+	struct runs *runs;                     /* borrowed */
+	void (*const *perform)(struct run *r); /* by effect */
+	void (*finished)(struct run *r);       /* its result is durable: tell, run the next */
+	char id[ID_MAX];
+	struct session *session; /* held */
+	struct harness *harness; /* reference */
+	struct sched_job job;
+	char *prompt; /* owned; as given */
+	size_t prompt_len;
+	char *params; /* owned: JSON object, or NULL */
+	uint64_t from_seq;
+	int64_t created_ms;                     /* wall clock */
+	int64_t queued_us, slot_us, started_us; /* monotonic; 0: not yet */
+
+	enum run_state state;
+	enum run_event events[4]; /* posted while one is being performed */
+	size_t nevents;
+	bool stepping;
+
+	bool judged; /* the verdict stands; the first one wins */
+	enum run_status status;
+	char *error;   /* owned, or NULL */
+	bool log_lost; /* the event log refused: nothing more is appended */
+
+	struct plan plan;
+	struct event_sink sink;
+	char *filled;        /* owned: prompt with parameters */
+	char *system_prompt; /* owned, likewise */
+	int exec_fd;         /* owned until the start */
+	int fds[3];          /* owned until the pump */
+	struct jail_watch watch;
+	uint64_t exec;
+	uint32_t layers, fallback;
+	struct seed *seed; /* owned */
+	struct pump *pump; /* owned */
+	struct buf to_stdin;
+	struct buf stderr_tail;
+	uint64_t output_bytes;
+	bool interrupted, exited, gone;
+	struct jail_exited exit;
+	struct jail_gone end;
+	struct driver_outcome outcome;
+	bool has_outcome;
+	struct artifacts *collecting; /* owned by itself until its done() */
+	struct artifacts_result kept;
+	struct buf result; /* JSON */
+	uint64_t done_seq; /* of the held run.done, 0: none */
+	unsigned tries, save_tries;
+	bool unsaved; /* said once, and counted, until it is saved */
+
+	unsigned replies;           /* of agentboxd and the store, still to come */
+	struct op deadline;         /* the run's time limit */
+	struct op timer;            /* of the state: grace, kill again, collection, retry */
+	enum run_state timer_state; /* in which it was set */
+	int64_t timer_due_ms;
+	void (*timer_fn)(struct run *r);
+};
+
+/* ---- life ---- */
+
+/* Returns owned, QUEUED.  `perform` is static, one for each effect. */
+struct run *active_new(void (*const *perform)(struct run *r));
+void active_free(struct run *r);
+/* Frees it when it is DONE and nothing of it is in flight; else does nothing. */
+void active_settle(struct run *r);
+
+/* ---- the machine ---- */
+
+/* Takes the row for the event, sets the state, performs the effects.  From within an effect: when
+ * that is done. */
+void active_step(struct run *r, enum run_event v);
+/* Calls fn once if the run is still in this state then. */
+void active_timer(struct run *r, int64_t ms, void (*fn)(struct run *r));
+
+/* ---- what is said of it ---- */
+
+/* Sets the verdict unless there is one.  text may be NULL. */
+void active_judge(struct run *r, enum run_status s, const char *text);
+/* The verdict "failed" and the event that goes with it. */
+void active_fail(struct run *r, const struct err *e);
+void active_emit(struct run *r, enum event_type t, const char *members, size_t n);
+void active_emit_limit(struct run *r, const char *limit, uint64_t value);
+
+#endif

@@ -1,0 +1,145 @@
+#include "supervisor/conns.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#include <stdio.h>
+#include <sys/socket.h>
+
+enum {
+	/* From the opening or the last answer to the end of the next headers: an idle client
+	 * loses its place, and one that sends a byte a minute is no better. */
+	WAIT_MS = 120 * 1000,
+	/* A body: LIMIT_HTTP_BODY over a local socket takes milliseconds. */
+	BODY_MS = 120 * 1000,
+};
+
+void conns_init(struct conns *cs)
+{
+	cs->n = cs->ncut = 0;
+	for (int s = 0; s < CONN_STATES; s++)
+		list_init(&cs->by_state[s]);
+}
+
+/* ---- states ---- */
+
+void conns_enter(struct conns *cs, struct conn *c, enum conn_state s)
+{
+	/* What is being cut stays so: it must not be counted as a place to be had twice. */
+	if (c->state == CONN_CUT)
+		return;
+	cs->ncut += s == CONN_CUT;
+	list_remove(&c->link);
+	list_append(&cs->by_state[s], &c->link);
+	c->state = s;
+	c->since_ms = clock_mono_ms();
+}
+
+struct conn *conns_add(struct conns *cs, int fd, const struct auth_peer *peer)
+{
+	struct conn *c = xnew(struct conn);
+	c->fd = fd;
+	c->peer = *peer;
+	list_init(&c->link);
+	conns_enter(cs, c, CONN_WAITING);
+	cs->n++;
+	return c;
+}
+
+void conns_remove(struct conns *cs, struct conn *c)
+{
+	cs->ncut -= c->state == CONN_CUT;
+	cs->n--;
+	list_remove(&c->link);
+	free(c);
+}
+
+static void cut(struct conns *cs, struct conn *c)
+{
+	conns_enter(cs, c, CONN_CUT);
+	shutdown(c->fd, SHUT_RDWR);
+}
+
+/* ---- room ---- */
+
+/* Those being cut do not count: their places are as good as free. */
+static unsigned of_peer(const struct conns *cs, uid_t uid)
+{
+	unsigned n = 0;
+	for (int s = 0; s < CONN_CUT; s++)
+		list_for_each (c, &cs->by_state[s], struct conn, link)
+			n += c->peer.uid == uid;
+	return n;
+}
+
+static struct conn *oldest_idle_of(struct conns *cs, uid_t uid)
+{
+	list_for_each (c, &cs->by_state[CONN_WAITING], struct conn, link)
+		if (c->peer.uid == uid)
+			return c;
+	return NULL;
+}
+
+const char *conns_room(struct conns *cs, uid_t uid, bool *ret_cut)
+{
+	const char *why = NULL;
+	struct conn *victim = NULL;
+	*ret_cut = false;
+	/* Counting is a walk, so only where it can matter. */
+	if (cs->n >= CONNS_PEER && of_peer(cs, uid) >= CONNS_PEER) {
+		victim = oldest_idle_of(cs, uid);
+		why = victim ? NULL : "too many connections of this user, all busy";
+	} else if (cs->n - cs->ncut >= LIMIT_CONNECTIONS) {
+		victim = list_first(&cs->by_state[CONN_WAITING], struct conn, link);
+		why = victim ? NULL : "too many connections, all busy";
+	}
+	if (!why && cs->n >= CONNS_MAX)
+		why = "too many connections at once";
+	if (!why && victim) {
+		cut(cs, victim);
+		*ret_cut = true;
+	}
+	return why;
+}
+
+void conns_refuse(int fd, const char *reason)
+{
+	char body[256], text[512];
+	int n = snprintf(body, sizeof(body),
+	        "{\"type\":\"urn:agentbox:error:busy\",\"title\":\"Service Unavailable\","
+	        "\"status\":503,\"detail\":\"%s\"}",
+	        reason);
+	n = snprintf(text, sizeof(text),
+	        "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\n"
+	        "Retry-After: 1\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s",
+	        n, body);
+	/* The client may be gone or not reading: nothing can be done about it. */
+	if (send(fd, text, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+		log_debug("http: refused a connection: %s", reason);
+}
+
+/* ---- deadlines ---- */
+
+int64_t conns_cut_late(struct conns *cs, bool *ret_cut)
+{
+	static const struct {
+		enum conn_state state;
+		int64_t allowed_ms;
+	} bounds[] = {{CONN_WAITING, WAIT_MS}, {CONN_READING, BODY_MS}};
+	int64_t now = clock_mono_ms(), next = -1;
+	*ret_cut = false;
+	for (size_t i = 0; i < ARRAY_LEN(bounds); i++) {
+		struct conn *c;
+		while ((c = list_first(&cs->by_state[bounds[i].state], struct conn, link))) {
+			int64_t left = c->since_ms + bounds[i].allowed_ms - now;
+			if (left > 0) {
+				next = next < 0 || left < next ? left : next;
+				break;
+			}
+			cut(cs, c);
+			*ret_cut = true;
+		}
+	}
+	return next;
+}

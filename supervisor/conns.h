@@ -1,0 +1,66 @@
+/*
+ * conns.h - the connections of the HTTP server: who has how many, since when,
+ * and who makes room.
+ *
+ * A connection is in one list at a time, oldest first: `waiting` for the headers
+ * of a request, `reading` its body, or `busy` with an answer.  The heads of the
+ * first two give the nearest deadline.  When a peer has its share of all
+ * connections its own longest idle one makes room for its next; when all are
+ * taken, the longest idle one of all.  To cut a connection is to shut its socket
+ * down: whoever reads from it then sees its end, closes it and calls
+ * conns_remove.
+ */
+#ifndef SUPERVISOR_CONNS_H
+#define SUPERVISOR_CONNS_H
+
+#include "base/limits.h"
+#include "base/list.h"
+#include "supervisor/auth.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum {
+	/* Of all connections, one uid may hold three quarters: it cannot shut out the others. */
+	CONNS_PEER = LIMIT_CONNECTIONS / 4 * 3,
+	/* Room for connections that are being cut while their successors arrive: as many as one
+	 * turn of the loop accepts. */
+	CONNS_SPARE = 256,
+	CONNS_MAX = LIMIT_CONNECTIONS + CONNS_SPARE,
+};
+
+enum conn_state { CONN_WAITING, CONN_READING, CONN_BUSY, CONN_CUT, CONN_STATES };
+
+struct http_request;
+
+struct conn {
+	struct list link; /* in conns.by_state[state] */
+	enum conn_state state;
+	int fd; /* borrowed: closed by whoever reads from it */
+	int64_t since_ms;
+	struct auth_peer peer;
+	struct http_request *request; /* borrowed: in progress, or NULL */
+};
+
+struct conns {
+	struct list by_state[CONN_STATES];
+	unsigned n, ncut; /* ncut: those of n that are being cut */
+};
+
+void conns_init(struct conns *cs);
+
+/* Is there room for one more of that uid?  May cut an idle one (*ret_cut).  NULL, or why not. */
+const char *conns_room(struct conns *cs, uid_t uid, bool *ret_cut);
+/* Returns owned: by conns until conns_remove. */
+struct conn *conns_add(struct conns *cs, int fd, const struct auth_peer *peer);
+void conns_enter(struct conns *cs, struct conn *c, enum conn_state s);
+/* It is closed.  Frees it. */
+void conns_remove(struct conns *cs, struct conn *c);
+
+/* Cuts those whose time is up; milliseconds until the next one's is, -1: none. */
+int64_t conns_cut_late(struct conns *cs, bool *ret_cut);
+/* A refusal before there is a request: sends the text as it is; the caller closes. */
+void conns_refuse(int fd, const char *reason);
+
+#endif

@@ -1,0 +1,16 @@
+/*
+ * runner_work.h - effects of the table while the agent lives: its bytes, what
+ * its jail tells, the ways to stop it.
+ */
+#ifndef SUPERVISOR_RUNNER_WORK_H
+#define SUPERVISOR_RUNNER_WORK_H
+
+struct run;
+
+void runner_work_watch(struct run *r); /* fills r->watch, before the jail is made */
+
+void runner_work_pump(struct run *r);
+void runner_work_interrupt(struct run *r);
+void runner_work_kill(struct run *r);
+
+#endif

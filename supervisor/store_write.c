@@ -1,0 +1,146 @@
+#include "supervisor/store.h"
+
+#include "base/fd.h"
+#include "base/mem.h"
+#include "supervisor/artifacts.h"
+#include "supervisor/store_private.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <string.h>
+
+/* ---- jobs ---- */
+
+struct job *store_job(store_done_fn *done, void *ctx)
+{
+	struct job *j = xnew(struct job);
+	list_init(&j->steps);
+	j->sync_fd = -1;
+	j->done = done;
+	j->ctx = ctx;
+	return j;
+}
+
+/* types: t text (const char *, NULL allowed), b blob (const char *, size_t), i (int64_t). */
+void store_job_add(struct job *j, enum write stmt, const char *types, ...)
+{
+	struct step *s = xnew(struct step);
+	s->stmt = stmt;
+	va_list ap;
+	va_start(ap, types);
+	for (const char *t = types; *t; t++) {
+		assert(s->nparams < STORE_PARAMS);
+		struct db_param *p = &s->params[s->nparams++];
+		p->type = *t;
+		if (*t == 'i') {
+			p->i = va_arg(ap, int64_t);
+			continue;
+		}
+		const char *from = va_arg(ap, const char *);
+		p->n = *t == 'b' ? va_arg(ap, size_t) : from ? strlen(from) : 0;
+		char *copy = from ? xcalloc(1, p->n + 1) : NULL;
+		if (from)
+			memcpy(copy, from, p->n);
+		p->p = copy;
+	}
+	va_end(ap);
+	list_append(&j->steps, &s->link);
+}
+
+void store_job_free(struct job *j)
+{
+	list_for_each (s, &j->steps, struct step, link) {
+		for (size_t i = 0; i < s->nparams; i++)
+			free((char *)(uintptr_t)s->params[i].p);
+		free(s);
+	}
+	fd_close(j->sync_fd);
+	free(j);
+}
+
+/* ---- writing ---- */
+
+static void add_session(struct job *j, const struct store_session *s)
+{
+	store_job_add(j, W_SESSION, "tttii", s->id, s->user, s->goal, s->created_ms,
+	        (int64_t)s->reserved);
+}
+
+void store_add_session(
+        struct store *st, const struct store_session *s, store_done_fn *done, void *ctx)
+{
+	struct job *j = store_job(done, ctx);
+	add_session(j, s);
+	store_submit(st, j);
+}
+
+void store_add_run(struct store *st, const struct store_session *s, const struct store_run *r,
+        const char *key, const char *hash, store_done_fn *done, void *ctx)
+{
+	struct job *j = store_job(done, ctx);
+	add_session(j, s);
+	store_job_add(j, W_RUN, "tttbtiii", r->id, r->session, r->harness, r->prompt, r->prompt_len,
+	        r->params, (int64_t)r->priority, r->created_ms, (int64_t)r->from_seq);
+	if (key)
+		store_job_add(j, W_KEY, "tttt", s->user, key, r->id, hash);
+	store_submit(st, j);
+}
+
+void store_start_run(struct store *st, const char *run, int64_t started_ms)
+{
+	struct job *j = store_job(NULL, NULL);
+	store_job_add(j, W_START, "ti", run, started_ms);
+	store_submit(st, j);
+}
+
+void store_seeded(struct store *st, const char *session)
+{
+	struct job *j = store_job(NULL, NULL);
+	store_job_add(j, W_SEEDED, "t", session);
+	store_submit(st, j);
+}
+
+void store_finish_run(
+        struct store *st, const struct store_finish *f, int sync_fd, store_done_fn *done, void *ctx)
+{
+	struct job *j = store_job(done, ctx);
+	j->sync_fd = sync_fd;
+	store_job_add(j, W_FINISH, "ttti", f->run, f->status, f->result, f->ended_ms);
+	for (size_t i = 0; i < f->nartifacts; i++)
+		store_job_add(j, W_ARTIFACT, "titit", f->run, (int64_t)i, f->artifacts[i].path,
+		        (int64_t)f->artifacts[i].bytes, f->artifacts[i].sha256);
+	if (f->resume && f->resume[0])
+		store_job_add(j, W_RESUME, "ttt", f->session, f->backend, f->resume);
+	else if (f->resume)
+		store_job_add(j, W_FORGET, "tt", f->session, f->backend);
+	if (f->settled)
+		store_job_add(j, W_SETTLE, "tii", f->session, (int64_t)f->settled, f->ended_ms);
+	else
+		store_job_add(j, W_USED, "ti", f->session, f->ended_ms);
+	store_submit(st, j);
+}
+
+void store_reserve(
+        struct store *st, const char *session, uint64_t upto, store_done_fn *done, void *ctx)
+{
+	struct job *j = store_job(done, ctx);
+	store_job_add(j, W_RESERVE, "ti", session, (int64_t)upto);
+	store_submit(st, j);
+}
+
+void store_sync(struct store *st, int fd, store_done_fn *done, void *ctx)
+{
+	struct job *j = store_job(done, ctx);
+	j->sync_fd = fd;
+	store_submit(st, j);
+}
+
+void store_delete_session(struct store *st, const char *session, store_done_fn *done, void *ctx)
+{
+	static const enum write order[] = {
+	        W_DROP_ARTIFACTS, W_DROP_KEYS, W_DROP_RUNS, W_DROP_RESUMES, W_DROP_SESSION};
+	struct job *j = store_job(done, ctx);
+	for (size_t i = 0; i < ARRAY_LEN(order); i++)
+		store_job_add(j, order[i], "t", session);
+	store_submit(st, j);
+}
