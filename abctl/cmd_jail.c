@@ -14,7 +14,7 @@ struct jail_args {
 
 static const struct opt opts[] = {
         {"policy", 0, OPT_TEXT, offsetof(struct jail_args, policy), "NAME",
-                "the policy of root to jail it under (default: 'default')"},
+                "the policy of root to jail it under (default: root's default_policy)"},
         {"bind", 0, OPT_LIST, offsetof(struct jail_args, binds), "HOST:JAIL[:rw]",
                 "show a directory of the host, of those the policy lists"},
         {"user", 0, OPT_TEXT, offsetof(struct jail_args, user), "NAME",

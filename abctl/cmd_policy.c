@@ -27,17 +27,17 @@ static const struct column columns[] = {
         {.heading = NULL},
 };
 
-static int lint(int argc, char **argv)
+static int lint(const struct cli *cli, int argc, char **argv)
 {
 	const char *args[64] = {"lint", "policy"};
 	if (argc < 1 || argc > (int)ARRAY_LEN(args) - 3)
 		return fail_usage("abctl policy lint FILE... (at most %zu)", ARRAY_LEN(args) - 3);
 	for (int i = 0; i < argc; i++)
 		args[2 + i] = argv[i];
-	return local_policyc(args);
+	return local_lint(cli, args);
 }
 
-static int explain(const struct policy_args *a, const char *name)
+static int explain(const struct cli *cli, const struct policy_args *a, const char *name)
 {
 	const char *args[10] = {"explain", name};
 	size_t n = 2;
@@ -49,7 +49,7 @@ static int explain(const struct policy_args *a, const char *name)
 			args[n++] = asked[i].option;
 			args[n++] = asked[i].value;
 		}
-	return local_policyc(args);
+	return local_explain(cli, args, n > 2);
 }
 
 static int run(struct cli *cli, const void *args, int argc, char **argv)
@@ -57,9 +57,9 @@ static int run(struct cli *cli, const void *args, int argc, char **argv)
 	if (strcmp(argv[0], "ls") == 0 && argc == 1)
 		return show_list(cli, "/v1/policies", "policies", columns);
 	if (strcmp(argv[0], "lint") == 0)
-		return lint(argc - 1, argv + 1);
+		return lint(cli, argc - 1, argv + 1);
 	if (strcmp(argv[0], "explain") == 0 && argc == 2)
-		return explain(args, argv[1]);
+		return explain(cli, args, argv[1]);
 	if (strcmp(argv[0], "show") != 0 || argc != 2)
 		return fail_usage("abctl policy (ls | show NAME | lint FILE... | explain NAME)");
 	auto_buf struct buf path = BUF_INIT(QUERY_PATH_MAX);

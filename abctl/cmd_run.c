@@ -147,7 +147,8 @@ const struct verb cmd_run = {
                 "a status line tells elapsed time, tokens and cost; otherwise the output is plain\n"
                 "text, and with --json one event a line, run.done last.\n\n"
                 "Ctrl-C cancels the run and waits for its end; a second one leaves at once.\n"
-                "Exits 0 when the run succeeded, 1 when it did not.\n",
+                "Exits 0 when the run succeeded, 1 when it did not, 111 when it could not be "
+                "started.\n",
         .opts = opts,
         .args_size = sizeof(struct run_args),
         .min = 1,

@@ -64,6 +64,18 @@ static void flush(struct follow *f)
 		        "stdout: %s; the run goes on (abctl logs -f %s)", strerror(-r), f->o->run);
 }
 
+/* A run that never came to its command (a refused layer, an agent that is not installed) is not the
+ * command's failure. */
+static int ending(const struct json *result)
+{
+	const struct json *how = json_get(result, "exit");
+	if (strcmp(json_str(result, "status", "failed"), "succeeded") == 0)
+		return EXIT_DONE;
+	if (strcmp(json_str(how, "reason", ""), "not started") != 0 || json_get(how, "code"))
+		return EXIT_FAILED;
+	return fail_system("not started: %s", json_str(result, "error", "no reason given"));
+}
+
 static void event(struct follow *f, const char *text, size_t n)
 {
 	auto_json struct json *j = json_parse(text, n, NULL);
@@ -84,8 +96,8 @@ static void event(struct follow *f, const char *text, size_t n)
 	if (strcmp(json_str(j, "type", ""), "run.done") != 0)
 		return;
 	f->done = true;
-	const char *status = json_str(json_get(j, "result"), "status", "failed");
-	f->code = strcmp(status, "succeeded") == 0 ? EXIT_DONE : EXIT_FAILED;
+	flush(f);
+	f->code = ending(json_get(j, "result"));
 }
 
 static void events(struct follow *f, struct client *c)

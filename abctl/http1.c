@@ -113,11 +113,11 @@ static int chunk_size(struct http1 *h, struct err *e)
 	uint64_t v = 0;
 	size_t i = 0;
 	for (; i < 15; i++) {
-		static const char hex[] = "0123456789abcdef";
-		const char *at = s[i] ? strchr(hex, s[i] | 0x20) : NULL;
+		static const char hex[] = "0123456789abcdefABCDEF";
+		const char *at = s[i] ? strchr(hex, s[i]) : NULL;
 		if (!at)
 			break;
-		v = v << 4 | (uint64_t)(at - hex);
+		v = v << 4 | (uint64_t)(at - hex < 16 ? at - hex : at - hex - 6);
 	}
 	if (i == 0 || (s[i] && s[i] != ';' && s[i] != ' '))
 		return err_set(e, -EBADMSG, "the answer has an invalid chunk size");

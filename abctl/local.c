@@ -1,16 +1,25 @@
 #include "abctl/local.h"
 #include "abctl/fail.h"
+#include "abctl/show.h"
 #include "abctl/verb.h"
+#include "base/fd.h"
 #include "base/mem.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-enum { ARGS_MAX = 64 };
+enum {
+	ARGS_MAX = 64,
+	OUTPUT_MAX = 1 << 20, /* a policy printed whole is a few KiB; each line is bounded */
+	JSON_MAX = 8 << 20,   /* escaped, at most six bytes for one */
+};
 
 /* Beside abctl in a build tree, in ../lib/agentbox or ../libexec/agentbox once installed.  Never
  * by PATH: what is run must be of the same build. */
@@ -34,7 +43,8 @@ static int find(char path[PATH_MAX])
 	return -ENOENT;
 }
 
-int local_policyc(const char *const *argv)
+/* Becomes agentbox-policyc; returns when that fails. */
+static int become(const char *const *argv)
 {
 	char path[PATH_MAX];
 	int r = find(path);
@@ -54,4 +64,109 @@ int local_policyc(const char *const *argv)
 	signal(SIGPIPE, SIG_DFL); /* ignored here, and that would be inherited */
 	execv(path, args);
 	return fail_system("%s: %s", path, strerror(errno));
+}
+
+/* Its stdout into *ret (owned); its exit code, or ours when it could not be read. */
+static int capture(const char *const *argv, char **ret)
+{
+	int ends[2];
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return fail_system("pipe: %s", strerror(errno));
+	pid_t pid = fork();
+	if (pid == 0) {
+		dup2(ends[1], STDOUT_FILENO);
+		_exit(become(argv));
+	}
+	fd_close(ends[1]);
+	auto_close int from = ends[0];
+	if (pid < 0)
+		return fail_system("fork: %s", strerror(errno));
+	size_t len = 0;
+	int r = fd_slurp(from, OUTPUT_MAX, ret, &len);
+	if (r < 0)
+		kill(pid, SIGKILL);
+	int status = 0;
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (r < 0)
+		return fail_system("the output of agentbox-policyc: %s", strerror(-r));
+	return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_SYSTEM;
+}
+
+/* "[note: ]FILE:LINE: TEXT", or TEXT where no place is known. */
+static void put_message(struct jw *w, char *line)
+{
+	static const char note[] = "note: ";
+	bool is_note = strncmp(line, note, sizeof(note) - 1) == 0;
+	if (is_note)
+		line += sizeof(note) - 1;
+	jw_open(w, NULL, '{');
+	jw_str(w, "level", is_note ? "note" : "error");
+	for (char *colon = strchr(line, ':'); colon; colon = strchr(colon + 1, ':')) {
+		char *end = NULL;
+		long at = colon[1] >= '0' && colon[1] <= '9' ? strtol(colon + 1, &end, 10) : 0;
+		if (!end || strncmp(end, ": ", 2) != 0)
+			continue;
+		jw_bytes(w, "file", line, (size_t)(colon - line));
+		jw_int(w, "line", at);
+		line = end + 2;
+		break;
+	}
+	jw_str(w, "text", line);
+	jw_close(w, '}');
+}
+
+static int print(struct buf *json)
+{
+	buf_puts(json, "\n");
+	return show_text(json);
+}
+
+int local_lint(const struct cli *cli, const char *const *argv)
+{
+	if (!cli->json)
+		return become(argv);
+	auto_free char *out = NULL;
+	int code = capture(argv, &out);
+	if (code != EXIT_DONE && code != EXIT_FAILED)
+		return code;
+	auto_buf struct buf json = BUF_INIT(JSON_MAX);
+	struct jw w = JW_INIT(&json);
+	jw_open(&w, NULL, '{');
+	jw_bool(&w, "ok", code == EXIT_DONE);
+	jw_open(&w, "messages", '[');
+	char *rest = out;
+	for (char *line; (line = strsep(&rest, "\n"));)
+		if (*line)
+			put_message(&w, line);
+	jw_close(&w, ']');
+	jw_close(&w, '}');
+	int r = print(&json);
+	return r == EXIT_DONE ? code : r;
+}
+
+int local_explain(const struct cli *cli, const char *const *argv, bool asked)
+{
+	if (!cli->json)
+		return become(argv);
+	auto_free char *out = NULL;
+	int code = capture(argv, &out);
+	if (code != EXIT_DONE)
+		return code;
+	auto_buf struct buf json = BUF_INIT(JSON_MAX);
+	struct jw w = JW_INIT(&json);
+	jw_open(&w, NULL, '{');
+	char *rest = out;
+	if (!asked) {
+		jw_str(&w, "yaml", out);
+	} else {
+		jw_str(&w, "answer", strsep(&rest, "\n"));
+		jw_open(&w, "reasons", '[');
+		for (char *line; (line = strsep(&rest, "\n"));)
+			if (*line)
+				jw_str(&w, NULL, line + strspn(line, " "));
+		jw_close(&w, ']');
+	}
+	jw_close(&w, '}');
+	return print(&json);
 }

@@ -192,7 +192,16 @@ static void on_started(struct render *r, const struct json *event, int64_t at)
 		buf_printf(&b, "%swithout %s", between, missing.p);
 	if (json_int(event, "attempt", 1) > 1)
 		buf_printf(&b, "%sattempt %" PRId64, between, json_int(event, "attempt", 1));
-	note(r, missing.len ? PAINT_WARN : PAINT_BOLD, r->w.o.utf8 ? "● " : "", "", b.p);
+	const char *mark = r->w.o.utf8 ? "● " : "";
+	if (!missing.len) {
+		note(r, PAINT_BOLD, mark, "", b.p);
+		return;
+	}
+	/* Not cut: what a jail lacks is not for the width of a terminal to hide. */
+	end_flow(r);
+	writer_own(&r->w, PAINT_WARN, mark);
+	writer_text(&r->w, PAINT_WARN, NULL, b.p, b.len);
+	writer_newline(&r->w);
 }
 
 static void on_call(struct render *r, const struct json *event, int64_t at)

@@ -10,13 +10,6 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
-#ifdef __SANITIZE_ADDRESS__
-/* The address sanitizer takes its signal stack down at the end of the process. */
-#define SANITIZER_CALLS SYS_sigaltstack,
-#else
-#define SANITIZER_CALLS
-#endif
-
 /* What the loop, libcurl with OpenSSL, c-ares and the allocator call once they run. */
 static const int allowed[] = {
         /* events and sockets */
@@ -32,7 +25,7 @@ static const int allowed[] = {
         /* clocks, random numbers, ids, signals, the end */
         SYS_clock_gettime, SYS_gettimeofday, SYS_getrandom, SYS_getpid, SYS_gettid, SYS_geteuid,
         SYS_getuid, SYS_getgid, SYS_getegid, SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_rt_sigreturn,
-        SYS_restart_syscall, SYS_tgkill, SYS_exit, SYS_exit_group, SANITIZER_CALLS};
+        SYS_restart_syscall, SYS_tgkill, SYS_exit, SYS_exit_group};
 
 static const uint32_t families[] = {AF_INET, AF_INET6};
 static const struct sandbox_arg rules[] = {

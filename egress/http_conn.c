@@ -40,11 +40,9 @@ void http_conn_interest(struct http_conn *c)
 	uint32_t want = 0;
 	if (c->client.ended)
 		return;
-	if (c->state == HTTP_HEAD || c->state == HTTP_LINGER)
-		want = EPOLLIN;
-	else if (c->state == HTTP_EXCHANGE && c->x.body_done)
+	if (c->state == HTTP_EXCHANGE && c->x.body_done)
 		want = EPOLLRDHUP;
-	else if (c->state == HTTP_EXCHANGE && c->in.len < IN_HIGH)
+	else if (c->state == HTTP_EXCHANGE ? c->in.len < IN_HIGH : c->state != HTTP_FLUSH)
 		want = EPOLLIN;
 	if (c->out.len)
 		want |= EPOLLOUT;

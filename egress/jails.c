@@ -15,6 +15,9 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
+/* Deadlines are tens of seconds, waiting events are a second late at most. */
+enum { TICK_MS = 250 };
+
 typedef void accepted_fn(struct jail *j, int fd);
 
 static void refuse_crowd(struct jail *j, int fd, unsigned port)
@@ -80,7 +83,7 @@ static void on_packet(struct watch *w, uint32_t events)
 	struct listener *l = container_of(w, struct listener, watch);
 	for (int i = 0; i < JAIL_BATCH; i++) {
 		uint8_t bytes[PACKET_SNAP + ETHER_HDR_LEN];
-		struct sockaddr_ll from;
+		struct sockaddr_ll from = {0};
 		socklen_t len = sizeof(from);
 		ssize_t n = recvfrom(
 		        l->fd, bytes, sizeof(bytes), MSG_DONTWAIT, (struct sockaddr *)&from, &len);
@@ -133,6 +136,8 @@ int jails_begin(struct services *s, uint64_t id, uint32_t flags, const struct na
 	list_init(&j->clients);
 	report_init(&j->report, s->control, id);
 	list_append(&s->jails, &j->link);
+	if (list_empty(&s->tick.link))
+		reactor_arm(s->reactor, &s->tick, TICK_MS);
 	int r = 0;
 	for (int i = 0; i < EGRESS_LISTENERS; i++) {
 		struct listener *l = &j->listeners[i];
@@ -179,8 +184,9 @@ void jails_end(struct jail *j)
 	reactor_bury(loop, &j->corpse);
 }
 
-void jails_tick(struct services *s)
+void jails_tick(struct timer *t)
 {
+	struct services *s = container_of(t, struct services, tick);
 	int64_t now = clock_mono_ms();
 	list_for_each (j, &s->jails, struct jail, link) {
 		for (int i = 0; i < EGRESS_LISTENERS; i++)
@@ -191,4 +197,6 @@ void jails_tick(struct services *s)
 		}
 		report_flush(&j->report, false);
 	}
+	if (!list_empty(&s->jails)) /* without jails the process sleeps */
+		reactor_arm(s->reactor, t, TICK_MS);
 }

@@ -36,6 +36,7 @@ struct services {
 	struct upstream *upstream;
 	struct list jails; /* of struct jail.link */
 	int control;       /* owned */
+	struct timer tick; /* armed while there are jails */
 };
 
 struct listener {
@@ -63,7 +64,7 @@ MUST_USE int jails_begin(struct services *s, uint64_t id, uint32_t flags, const 
         int fds[EGRESS_LISTENERS], struct err *e);
 struct jail *jails_find(struct services *s, uint64_t id); /* NULL when it is not there */
 void jails_end(struct jail *j);
-/* Deadlines, waiting events, listeners that were out of descriptors. */
-void jails_tick(struct services *s);
+/* services.tick: deadlines, waiting events, listeners that were out of descriptors. */
+void jails_tick(struct timer *t);
 
 #endif

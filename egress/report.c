@@ -6,21 +6,23 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { BURST_MILLITOKENS = REPORT_BURST * 1000 };
+
 void report_init(struct report *r, int control, uint64_t jail)
 {
 	memset(r, 0, sizeof(*r));
 	r->control = control;
 	r->jail = jail;
 	r->filled_ms = clock_mono_ms();
-	r->millitokens = REPORT_BURST * 1000;
+	r->millitokens = BURST_MILLITOKENS;
 }
 
 static bool take_token(struct report *r, int64_t now)
 {
-	r->millitokens += (now - r->filled_ms) * REPORT_PER_SECOND;
+	r->millitokens += (now - r->filled_ms) * (int64_t)REPORT_PER_SECOND;
 	r->filled_ms = now;
-	if (r->millitokens > REPORT_BURST * 1000)
-		r->millitokens = REPORT_BURST * 1000;
+	if (r->millitokens > BURST_MILLITOKENS)
+		r->millitokens = BURST_MILLITOKENS;
 	if (r->millitokens < 1000)
 		return false;
 	r->millitokens -= 1000;

@@ -84,7 +84,7 @@ int secrets_replace(struct secrets *s, int memfd, struct err *e)
 	/* A copy, so that what is checked cannot change afterwards. */
 	if (n && fd_pread_full(memfd, all, bytes, 0) != (ssize_t)bytes)
 		r = err_set(e, -EIO, "secrets: the memfd is shorter than it says");
-	for (size_t i = 0; r == 0 && i < n; i++)
+	for (size_t i = 0; all && r == 0 && i < n; i++)
 		r = check(&all[i], e);
 	if (r < 0) {
 		drop(all, n);

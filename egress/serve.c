@@ -11,21 +11,10 @@
 
 #include <signal.h>
 
-/* Deadlines are tens of seconds, waiting events are a second late at most. */
-enum { TICK_MS = 250 };
-
 struct serve {
 	struct services s;
 	struct control *control;
-	struct timer tick;
 };
-
-static void on_tick(struct timer *t)
-{
-	struct serve *v = container_of(t, struct serve, tick);
-	jails_tick(&v->s);
-	reactor_arm(v->s.reactor, &v->tick, TICK_MS);
-}
 
 static void serve_done(struct serve *v)
 {
@@ -34,7 +23,7 @@ static void serve_done(struct serve *v)
 		jails_end(j);
 	control_free(v->control);
 	if (v->s.reactor) {
-		reactor_disarm(&v->tick);
+		reactor_disarm(&v->s.tick);
 		/* Jails and connections are buried before what they use is taken away. */
 		reactor_bury_all(v->s.reactor);
 	}
@@ -48,8 +37,9 @@ static void serve_done(struct serve *v)
 static int serve_init(struct serve *v, const struct serve_options *o, struct err *e)
 {
 	v->s.control = o->control;
-	v->tick.fire = on_tick;
+	v->s.tick.fire = jails_tick;
 	list_init(&v->s.jails);
+	list_init(&v->s.tick.link);
 	v->s.secrets = secrets_new();
 	v->s.reactor = reactor_new(e);
 	if (!v->s.reactor)
@@ -71,10 +61,8 @@ int serve_run(const struct serve_options *o, struct err *e)
 	int r = serve_init(&v, o, e);
 	if (r == 0)
 		r = confine_enter(o->uid, o->gid, e);
-	if (r == 0) {
-		on_tick(&v.tick);
+	if (r == 0)
 		r = reactor_run(v.s.reactor, e);
-	}
 	serve_done(&v);
 	return r;
 }
