@@ -12,6 +12,7 @@ for program in "$BENCHES"/*; do
 	"$program"
 done
 if [ "$found" = 0 ]; then
-	echo "no bench named '$want'; there are: $(cd "$BENCHES" && ls | grep -v '\.d$' | tr '\n' ' ')" >&2
+	there=$(find "$BENCHES" -type f -perm /111 -exec basename {} \; | sort | tr '\n' ' ')
+	echo "no bench named '$want'; there are: $there" >&2
 	exit 100
 fi
