@@ -224,6 +224,8 @@ static bool pump(struct drive *d, int fd, struct buf *b)
 			d->driver->error_line(d->run, b->p, len);
 		buf_consume(b, len + 1);
 	}
+	if (fd == d->out && d->driver->flush)
+		d->driver->flush(d->run);
 	return true;
 }
 

@@ -34,7 +34,14 @@ is 'completes a second word' "$(complete_words abctl --json policy e)" explain
 # files, without a daemon
 printf -- '---\nname: x\nbackend: exec\ncomand: [true]\n---\n' >"$T/bad.md"
 ok 'harness lint refuses' not abctl harness lint "$T/bad.md"
+is 'with the place as JSON' "$(printf -- '---\nbackend: exec\ncomand: [x]\n---\n' >"$T/key.md"
+	abctl --json harness lint "$T/key.md" | json 'l.ok+" "+l.messages[0].level+" "+l.messages[0].line')" 'false error 3'
+is 'and exits as without' "$(abctl --json harness lint "$T/key.md" >"$T/out"; echo $?)" 1
+is 'a good one as JSON' "$(abctl --json harness lint harnesses/hello.md)" '{"ok":true,"messages":[]}'
 like 'policy explain' "$(abctl policy explain default --syscall ptrace)" 'EPERM'
+like 'as JSON' "$(abctl policy explain default --syscall ptrace --json | json 'l.answer')" 'EPERM'
+like 'a whole policy as JSON' "$(abctl policy explain default --json | json 'l.yaml')" '^ *memory: 4G'
+is 'one that is not there' "$(abctl policy explain none --json 2>"$T/err"; echo $?)" 1
 ok 'the key tables of the man pages are fresh' tools/man-keys.sh "$BIN/agentbox-policyc" --check
 ok 'the example policy is a policy' abctl policy lint packaging/examples/policy-team.yaml
 

@@ -48,7 +48,7 @@ like 'with its event' "$(cat "$T/out")" '"type":"limit.hit".*"output"'
 rss() { awk '/VmHWM/ {print $2}' "/proc/$(child_pid agentbox-supervisor)/status"; }
 run longline >"$T/out"
 is 'a line of 100 MB is taken' "$(json 'l.result.status' <"$T/out")" succeeded
-ok "and memory stays flat ($(rss) KB at most)" test "$(rss)" -lt 200000
+sanitized || ok "and memory stays flat ($(rss) KB at most)" test "$(rss)" -lt 200000
 is 'nothing of it is lost' "$(json 'e.filter(x=>x.type==="agent.raw").reduce((n,x)=>n+x.line.length,0)' <"$T/out")" 100000000
 run bytes >"$T/out"
 is 'NUL and invalid UTF-8 are data' "$(json 'l.result.status' <"$T/out")" succeeded
@@ -60,6 +60,6 @@ is 'only regular files become artifacts' "$(json 'l.result.artifacts.map(a=>a.pa
 
 # one reader that is not served makes the agent wait
 abctl jail -- sh -c 'yes | head -c 300000000; echo done >&2' 2>"$T/err" | (sleep 2; head -c 10 >/dev/null; rss >"$T/rss"; cat >/dev/null)
-ok "a reader that stalls costs no memory ($(cat "$T/rss") KB)" test "$(cat "$T/rss")" -lt 200000
+sanitized || ok "a reader that stalls costs no memory ($(cat "$T/rss") KB)" test "$(cat "$T/rss")" -lt 200000
 ok 'no process is left' wait_for 5 no_jail_processes
 finish

@@ -72,6 +72,32 @@ children() { # FILE: of every child
 is 'so is that of its children' "$(children environ | grep -c hush)" 0
 is 'no child has a capability' "$(children status | grep -E '^Cap(Eff|Prm|Bnd|Amb)' | grep -cv '0000000000000000$')" 0
 is 'no child is root' "$(children status | grep -cE '^[UG]id:.*[[:space:]]0([[:space:]]|$)')" 0
+is 'none has a group besides its own' "$(children status | sed -n 's/^Groups:[[:space:]]*//p' | tr -d ' \n')" ''
+is 'none can gain privileges' "$(children status | grep '^NoNewPrivs' | grep -cv '1$')" 0
+for name in supervisor egress; do
+	pid=$(child_pid "agentbox-$name")
+	like "$name has a filter" "$(cat "/proc/$pid/status")" '^Seccomp:.2'
+	is "$name sees of the environment" "$(tr '\0' '\n' <"/proc/$pid/environ" | cut -d= -f1)" PATH
+done
+sockets() { # NAME: how many of its sockets are no Unix sockets
+	local fd n=0
+	for fd in "/proc/$(child_pid "$1")"/fd/*; do
+		fd=$(readlink "$fd")
+		[ "${fd#socket:}" = "$fd" ] || grep -q " $(tr -dc 0-9 <<<"$fd") " <(awk '{print " " $7 " "}' /proc/net/unix) || n=$((n + 1))
+	done
+	echo $n
+}
+is 'the supervisor has no socket but Unix ones' "$(sockets agentbox-supervisor)" 0
+# who can parse what, by the link line
+links() { # NAME REGEX: libraries that it must not have
+	readelf -d "$BIN/$1" | grep NEEDED | grep -cE "lib($2)\."
+}
+ok 'readelf sees libraries' test "$(links agentboxd 'c')" = 1
+is 'agentboxd links no parser' "$(links agentboxd 'yaml.*|cjson|curl|cares|microhttpd|sqlite3|uring|seccomp|crypto|ssl')" 0
+is 'the supervisor no client of the network' "$(links agentbox-supervisor 'curl|cares|seccomp|nl-.*')" 0
+is 'egress no YAML, store or ring' "$(links agentbox-egress 'yaml.*|sqlite3|microhttpd|uring|seccomp|nl-.*')" 0
+is 'the compiler of policies no network' "$(links agentbox-policyc 'curl|cares|microhttpd|sqlite3|uring|nl-.*')" 0
+is 'PID 1 of a jail and its worker nothing' "$(links agentbox-init '.*'; links agentbox-worker '.*')" "$(printf '0\n0')"
 ok 'and there are some' test "$(children status | grep -c '^Uid')" -ge 2
 policies() { abctl policy ls; }
 has() { policies | grep -q "$1"; }
@@ -114,4 +140,14 @@ is 'a second signal stops at once, with code 0' $? 0
 ok 'at once' test $((($(date +%s%N) - start) / 1000000)) -lt 3000
 DAEMON=''
 ok 'its socket is gone' test ! -e "$T/sock"
+
+# a host that keeps io_uring for root
+ring=/proc/sys/kernel/io_uring_disabled
+if [ -w $ring ] && [ "$(cat $ring)" = 0 ]; then
+	trap 'echo 0 >$ring; _at_exit' EXIT
+	echo 1 >$ring
+	start_daemon --config "$T/etc/agentboxd.yaml"
+	is 'kernel.io_uring_disabled=1 is no hindrance' "$(abctl run hello -s u/ring -p hi --json | json 'l.result.status')" succeeded
+	echo 0 >$ring
+fi
 finish

@@ -15,9 +15,9 @@ measure() {
 	echo "fd-egress $(fds "$(child_pid agentbox-egress)")"
 	echo "mounts $(wc -l </proc/self/mountinfo)"
 	echo "cgroups $(find "$(daemon_cgroup)" -type d 2>/dev/null | wc -l)"
-	echo "loops $(losetup -a 2>/dev/null | wc -l)"
+	echo "loops $(losetup -a 2>/dev/null | grep -c "$T/")"
 	echo "processes $(pgrep -P "$DAEMON" | wc -l)"
-	echo "netns $(find /proc/[0-9]*/ns/net -exec readlink {} \; 2>/dev/null | sort -u | wc -l)"
+	echo "netns $(find "/proc/$DAEMON/fd" -lname 'net:*' -exec readlink {} \; 2>/dev/null | sort -u | wc -l)"
 }
 settled() { measure >"$T/now"; cmp -s "$T/before" "$T/now"; }
 

@@ -4,12 +4,23 @@
 
 AGENTS=${XDG_CACHE_HOME:-$HOME/.cache}/agentbox/agents
 sh harnesses/agents/claude/install.sh "$AGENTS/claude" >"$T/install" 2>&1 || skip_all "the agent's package cannot be fetched: $(tail -n 1 "$T/install")"
-PORT=47821
+PORT=$(node -e 'const s = require("net").createServer().listen(0, "127.0.0.1", () => { console.log(s.address().port); s.close(); })')
 KEY=sk-ant-test-$RANDOM$RANDOM$RANDOM
-node tests/agents/mock-llm.mjs --listen 127.0.0.1:$PORT --scenarios tests/agents/scenarios \
-	--scenario tests/agents/scenarios/hello-claude.json --log "$T/model.log" --bodies "$T/bodies" >"$T/model.out" 2>&1 &
-MODEL=$!
+MODEL=''
 trap 'kill $MODEL 2>/dev/null; _at_exit' EXIT
+start_model() {
+	node tests/agents/mock-llm.mjs --listen "127.0.0.1:$PORT" --scenarios tests/agents/scenarios \
+		--scenario tests/agents/scenarios/hello-claude.json --log "$T/model.log" --bodies "$T/bodies" >"$T/model.out" 2>&1 &
+	MODEL=$!
+	wait_for 30 grep -q '^mock-llm:' "$T/model.out"
+	grep -q 'listening on' "$T/model.out"
+}
+# The port is the one that the policy `demo` names, so a demo on this machine may hold it for a while.
+for _ in $(seq 30); do
+	start_model && break
+	sleep 2
+done
+ok 'the stand-in model listens' grep -q 'listening on' "$T/model.out" || finish
 mkdir -p "$T/etc/harnesses" "$T/etc/policy"
 # one policy for each scenario: the upstream's prefix picks it
 policy() {
@@ -31,7 +42,7 @@ harness tool tool 'artifacts: [out/**]'
 harness write write 'artifacts: [out/**]'
 harness resume resume ''
 harness onlyread text 'tools: { allow: [Read] }'
-harness err err401 ''
+harness err err401 'env: { CLAUDE_CODE_MAX_RETRIES: "1" }'
 harness hang hang 'limits: { timeoutMs: 4000 }'
 harness env env ''
 harness look hang 'limits: { timeoutMs: 300000 }'
@@ -59,6 +70,12 @@ is 'first of a conversation' "$(json 'l.result.status' <"$T/out")" succeeded
 run resume r 'Which word?' >"$T/out"
 is 'the second run resumes it' "$(json 'l.result.status' <"$T/out")" succeeded
 like 'the model had the first in its request' "$(json 'l.result.finalText' <"$T/out")" heliotrope
+abctl exec u/r -- rm -rf /home/agent/.claude >/dev/null 2>&1
+run resume r 'Which word?' >"$T/out"
+is 'a conversation that the agent has lost: failed' "$(json 'l.result.status' <"$T/out")" failed
+like 'and said' "$(json 'l.result.error' <"$T/out")" "lost this session's conversation.*next run begins a new one"
+run resume r 'Remember heliotrope.' >"$T/out"
+is 'the next run begins anew' "$(json 'l.result.status' <"$T/out")" succeeded
 run onlyread >"$T/out"
 is 'a tool that the harness does not allow is not offered' \
 	"$(node -e 'const b=JSON.parse(require("fs").readFileSync(process.argv[1]));const t=(b.body||b).tools||[];console.log(t.map(x=>x.name).join())' "$(last_request)")" Read

@@ -17,6 +17,7 @@ failed=0
 T=$(mktemp -d /tmp/agentbox-test.XXXXXX)
 chmod 755 "$T"
 DAEMON=''
+CGROUP=''
 
 skip_all() {
 	if [ "${AGENTBOX_MUST_WORK:-0}" = 1 ]; then
@@ -30,6 +31,12 @@ skip_all() {
 
 _at_exit() {
 	[ -z "$DAEMON" ] || stop_daemon KILL
+	# A killed daemon leaves this to the next start, and here is none.
+	if [ -n "$CGROUP" ] && [ -d "$CGROUP" ]; then
+		echo 1 >"$CGROUP/cgroup.kill"
+		wait_for 5 grep -q 'populated 0' "$CGROUP/cgroup.events"
+		find "$CGROUP" -depth -type d -exec rmdir {} +
+	fi
 	rm -rf "$T"
 }
 trap _at_exit EXIT
@@ -84,6 +91,9 @@ finish() {
 	exit $failed
 }
 
+# With the sanitizers' shadow memory and quarantine, figures of memory say nothing.
+sanitized() { grep -q __asan_init "$BIN/agentboxd"; }
+
 abctl() { "$BIN/abctl" --socket "$T/sock" "$@"; }
 
 # start_daemon [ARGS...]: waits until it answers; its log is $T/log
@@ -92,7 +102,10 @@ start_daemon() {
 	DAEMON=$!
 	local i
 	for i in $(seq 300); do
-		abctl version --json >/dev/null 2>&1 && return 0
+		if abctl version --json >/dev/null 2>&1; then
+			CGROUP=$(daemon_cgroup)
+			return 0
+		fi
 		kill -0 "$DAEMON" 2>/dev/null || break
 		sleep 0.1
 	done
@@ -124,13 +137,23 @@ wait_for() {
 # The daemon's children by name.
 child_pid() { pgrep -P "$DAEMON" -f "$1" | head -n 1; }
 
-# Processes whose uid is in the lease range: those of jails of any daemon.
-jail_processes() { ps -eo uid=,pid=,stat=,args= | awk '$1 > 536936447 && $1 < 1073741824 && $3 !~ /^Z/'; }
-no_jail_processes() { [ -z "$(jail_processes)" ]; }
-
 # The cgroup directory of this test's daemon, known while it runs.
 daemon_cgroup() {
-	for fd in "/proc/$DAEMON"/fd/*; do readlink "$fd"; done | grep -m1 -E '/agentbox-[0-9a-f]+$'
+	for fd in "/proc/$DAEMON"/fd/*; do readlink "$fd"; done 2>/dev/null | grep -m1 -E '/agentbox-[0-9a-f]+$'
 }
+
+# Processes of this daemon's jails, also after its death: those in its cgroup whose uid is in the
+# lease range.  Other daemons on the host are not looked at.
+jail_processes() {
+	local now
+	now=$(daemon_cgroup)
+	CGROUP=${now:-$CGROUP}
+	[ -n "$CGROUP" ] || echo 'no cgroup of the daemon is known'
+	# shellcheck disable=SC2038 # what comes out are numbers
+	find "$CGROUP" -name cgroup.procs -exec cat {} + 2>/dev/null |
+		xargs -r ps -o uid=,pid=,stat=,args= -p 2>/dev/null |
+		awk '$1 > 536936447 && $1 < 1073741824 && $3 !~ /^Z/'
+}
+no_jail_processes() { [ -z "$(jail_processes)" ]; }
 
 json() { node -e 'const t=require("fs").readFileSync(0,"utf8").trim().split("\n").map(JSON.parse);const f=new Function("l","e","return "+process.argv[1]);const last=t[t.length-1];const r=f(last,t);console.log(typeof r==="string"?r:JSON.stringify(r))' "$1"; }

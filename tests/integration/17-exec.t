@@ -1,0 +1,115 @@
+#!/usr/bin/env bash
+# exec in a session and the session's runs: one workspace, one jail at a time.
+. tests/integration/lib.sh
+
+mkdir -p "$T/harnesses"
+cat >"$T/agentboxd.yaml" <<YAML
+harness_dirs: [$T/harnesses]
+YAML
+cat >"$T/harnesses/slow.md" <<'MD'
+---
+name: slow
+description: runs for a while
+backend: exec
+command: [sh, -c, "echo up; sleep 60"]
+---
+MD
+cat >"$T/harnesses/quick.md" <<'MD'
+---
+name: quick
+description: notes that it ran
+backend: exec
+command: [sh, -c, "echo ran >>ran; cat held 2>/dev/null; true"]
+---
+MD
+cat >"$T/harnesses/chatty.md" <<'MD'
+---
+name: chatty
+description: half a million short lines
+backend: exec
+command: [sh, -c, "yes | head -n 500000"]
+---
+MD
+start_daemon --config "$T/agentboxd.yaml" || { echo "not ok 1 - start"; echo 1..1; exit 1; }
+
+status() { abctl show "$1" --json | json 'l.status'; }
+has_status() { [ "$(status "$1")" = "$2" ]; }
+detach() { abctl run "$@" --detach --json | json 'l.runId'; }
+
+abctl run quick -s u/a -p x --json >"$T/first" 2>&1
+session=$(json 'l.session' <"$T/first")
+
+# A command in an idle session has the workspace for itself; a run waits for it.
+abctl exec "$session" -- sh -c 'echo yes >held; sleep 3; cat ran | wc -l; rm held' >"$T/exec.out" 2>"$T/exec.err" &
+exec_pid=$!
+joined() { [ "$(abctl exec "$session" -- sh -c "$1" 2>/dev/null)" = joined ]; }
+ok 'a command in an idle session makes a jail, and another joins it' wait_for 20 joined 'test -e held && echo joined'
+run=$(detach quick -s u/a -p x)
+sleep 0.5
+is 'a run waits for it' "$(status "$run")" queued
+like 'the session cannot be deleted meanwhile' "$(abctl session rm "$session" 2>&1)" 'in use'
+wait $exec_pid
+is 'the command ends well' "$?" 0
+is 'and saw no other run' "$(tr -d ' ' <"$T/exec.out")" 1
+ok 'then the run goes on' wait_for 30 has_status "$run" succeeded
+is 'without what the command removed' "$(abctl show "$run" --json | json 'l.result.finalText')" ''
+
+# A client that does not read the rest of its command's output keeps nobody waiting.
+# shellcheck disable=SC2216 # what does not read is the point
+(abctl exec "$session" -- sh -c 'head -c 200000 /dev/zero' | sleep 20) &
+slow_client=$!
+sleep 1
+run=$(detach quick -s u/a -p x)
+ok 'a slow reader does not keep the session' wait_for 15 has_status "$run" succeeded
+kill $slow_client 2>/dev/null
+
+# A client that goes away: its jail goes, and the run that waited comes.
+"$BIN/abctl" --socket "$T/sock" exec "$session" -- sleep 100 2>/dev/null &
+gone=$!
+sleep 0.7
+run=$(detach quick -s u/a -p x)
+sleep 0.3
+is 'waiting again' "$(status "$run")" queued
+kill -9 $gone
+wait $gone 2>/dev/null
+ok 'a client that is killed frees it' wait_for 15 has_status "$run" succeeded
+
+# Into a run's jail.
+run=$(detach slow -s u/a -p x)
+wait_for 20 has_status "$run" running
+ok 'a command joins the jail of a run' wait_for 20 joined 'echo joined'
+"$BIN/abctl" --socket "$T/sock" jail -- sleep 100 2>/dev/null &
+jail=$!
+ps_has() { abctl ps --json | json "$1" | grep -qx true; }
+ok 'ps shows the run with its jail' wait_for 10 ps_has "l.runs.some((r)=>r.runId==='$run'&&r.jail>0&&r.cpuMs>=0)"
+ok 'and the jail of a command' wait_for 10 ps_has "l.runs.some((r)=>r.status==='command'&&r.jail>0)"
+like 'as a table' "$(abctl ps)" 'CPU +MEMORY +PIDS'
+kill $jail
+wait $jail 2>/dev/null
+ok 'which leaves it again' wait_for 10 ps_has "!l.runs.some((r)=>r.status==='command')"
+abctl cancel "$run" >/dev/null
+wait_for 20 has_status "$run" cancelled
+ok 'as does that of the run' wait_for 10 ps_has "l.runs.length===0"
+
+# The race: whoever is second waits or is told so; no run fails for it, no command breaks.
+bad=0 conflicts=0
+: >"$T/race"
+for i in $(seq 15); do
+	abctl run quick -s u/a -p x --json >"$T/race.$i" 2>&1 &
+	a=$!
+	abctl exec "$session" -- true 2>"$T/race.err"
+	code=$?
+	wait $a || bad=$((bad + 1))
+	case $code in
+	0) ;;
+	*) if grep -qE 'starting or ending|ended|ending' "$T/race.err"; then conflicts=$((conflicts + 1)); else bad=$((bad + 1)); cat "$T/race.err" >>"$T/race"; fi ;;
+	esac
+done
+is "fifteen races between a run and a command ($conflicts told to try again)" "$bad $(cat "$T/race")" '0 '
+
+# Short lines are gathered: the log does not cost many times what was said.
+abctl run chatty -s u/c -p x --json >"$T/chatty"
+like 'a million bytes of short lines' "$(json 'l.result.status' <"$T/chatty")" succeeded
+ok 'in few events' test "$(wc -l <"$T/chatty")" -lt 3000
+ok 'of which none is lost' test "$(json 'e.filter((x)=>x.type==="agent.message").map((x)=>x.text).join("").length' <"$T/chatty")" = 1000000
+finish
