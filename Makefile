@@ -34,11 +34,17 @@ DEPS_abctl := proto base
 PROGRAMS := agentboxd agentbox-supervisor agentbox-egress agentbox-policyc abctl
 MAIN_agentboxd := jail/agentboxd.c
 LIBS_agentboxd := -lnl-route-3 -lnl-3
-# Inside supervisor/ a file includes only what stands after it here.
-ORDER_supervisor := main filter config api_system openapi routes metrics api_sessions api_runs stream \
-	runs_show runs_recover runs_private runs runner result seed run pump plan params page \
-	api_policies api_jails stdio sessions sched eventlog store hub hash artifacts files digest \
-	jailspec jails policies body api_harnesses problem http auth harnesses loop daemon stats api
+# Inside supervisor/ a file includes only what stands after it here: what clients ask, what a run is
+# and does, what is kept, what all stand on.
+ORDER_supervisor := main filter arguments \
+	api_system api_policies api_harnesses api_sessions api_runs api_jails api_jail_list openapi metrics \
+	routes stream page stdio jailspec body api problem http percent conns auth \
+	runs_show runs_recover runs runs_private \
+	runner runner_start runner_work runner_end result params active \
+	sessions sched seed plan run pump \
+	eventlog_commit eventlog eventlog_private logline hub jails policies harnesses \
+	store_write store_read store store_private store_sql db \
+	artifacts files digest hash daemon stats loop
 
 MAIN_agentbox-supervisor := supervisor/main.c
 LIBS_agentbox-supervisor := -luring -lmicrohttpd -lsqlite3 -lcrypto -lcjson -lyaml
@@ -75,8 +81,9 @@ HARDEN := -fstack-protector-strong -fstack-clash-protection -fcf-protection=full
 LDHARDEN := -pie -Wl,-z,relro,-z,now,-z,noexecstack,-z,separate-code -Wl,--as-needed
 OPT_release := -O2 -g -D_FORTIFY_SOURCE=3
 OPT_asan := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined \
-	-fno-omit-frame-pointer
-OPT_fuzz := -O1 -g -fsanitize=address,undefined,fuzzer-no-link -fno-omit-frame-pointer
+	-fno-omit-frame-pointer -DSANITIZED
+OPT_fuzz := -O1 -g -fsanitize=address,undefined,fuzzer-no-link \
+	-fno-sanitize-recover=undefined -fno-omit-frame-pointer -DSANITIZED
 LD_asan := -fsanitize=address,undefined
 LD_fuzz := -fsanitize=address,undefined
 
@@ -115,7 +122,8 @@ $(B)/obj/%.o: %.c
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
 
 # libnl keeps its headers in a folder of its own; one file includes them.
-$(B)/obj/jail/net.o: ALL_CFLAGS += $(patsubst -I%,-isystem %,$(shell pkg-config --cflags libnl-route-3.0))
+NL_CFLAGS = $(patsubst -I%,-isystem %,$(shell pkg-config --cflags libnl-route-3.0))
+$(B)/obj/jail/net.o: ALL_CFLAGS += $(NL_CFLAGS)
 
 # The built-in policies are part of one object (.incbin), which -MMD does not see.
 $(B)/obj/policy/builtin.o: $(wildcard policy/builtin/*.yaml)
@@ -169,7 +177,7 @@ $(B)/tests/unit/jail_launch $(B)/tests/unit/jail_template: tests/jail_rig.h \
 # ---- fuzz targets: fuzz/<target>.c, seeds in fuzz/corpus/<target>/ ----
 FUZZ_TARGETS := $(filter-out replay,$(patsubst fuzz/%.c,%,$(wildcard fuzz/*.c)))
 FUZZ_SECS ?= 30
-FUZZ_FOLDERS := supervisor egress jail drivers proto policy base
+FUZZ_FOLDERS := abctl supervisor egress jail drivers proto policy base
 FUZZ_LIBS := $(foreach f,$(FUZZ_FOLDERS),$(LIBS_$(f)))
 REPLAYS := $(addprefix $(B)/fuzz/replay-,$(FUZZ_TARGETS))
 FUZZERS := $(addprefix $(B)/fuzz/,$(FUZZ_TARGETS))
@@ -244,7 +252,7 @@ fuzz-run: $(FUZZERS)
 
 lint: ## folder graph, sizes, analyzers, scripts, man pages
 	$(Q)tools/lint.sh "$(foreach f,$(FOLDERS),$(f):$(subst $(space),$(comma),$(strip $(DEPS_$(f)))))" \
-		"$(ORDER_supervisor)" "$(BASEFLAGS)"
+		"$(ORDER_supervisor)" "$(BASEFLAGS) $(NL_CFLAGS)"
 
 BENCH ?= all
 bench: all $(BENCHES) ## measures as name<TAB>value<TAB>unit; BENCH=name runs one
@@ -255,22 +263,8 @@ demo: deps ## a real coding agent at work in a jail, start to end
 	$(Q)BIN=$(abspath $(BIN)) tools/demo.sh
 
 # ---- install ----
-LIBEXEC := $(PREFIX)/lib/agentbox
-SHARE := $(PREFIX)/share/agentbox
 install: all ## into $(DESTDIR)$(PREFIX); on a live system also users and directories
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(LIBEXEC) \
-		$(DESTDIR)$(SHARE)/policy $(DESTDIR)$(PREFIX)/share/man/man1 \
-		$(DESTDIR)$(PREFIX)/share/man/man5 $(DESTDIR)$(PREFIX)/share/man/man8
-	install -m 755 $(BIN)/abctl $(DESTDIR)$(PREFIX)/bin/
-	install -m 755 $(BIN)/agentboxd $(DESTDIR)$(PREFIX)/sbin/
-	install -m 755 $(addprefix $(BIN)/,$(filter-out abctl agentboxd,$(PROGRAMS)) $(STATIC_PROGRAMS)) \
-		$(DESTDIR)$(LIBEXEC)/
-	cp -R harnesses $(DESTDIR)$(SHARE)/
-	cp -R policy/builtin $(DESTDIR)$(SHARE)/policy/
-	install -m 644 docs/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1/
-	install -m 644 docs/man/*.5 $(DESTDIR)$(PREFIX)/share/man/man5/
-	install -m 644 docs/man/*.8 $(DESTDIR)$(PREFIX)/share/man/man8/
-	packaging/install.sh "$(DESTDIR)" "$(PREFIX)"
+	$(Q)packaging/install.sh "$(DESTDIR)" "$(PREFIX)" "$(BIN)"
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
 

@@ -1,17 +1,45 @@
 #!/bin/sh
-# install.sh DESTDIR PREFIX - what `make install` puts around the programs: service files, examples,
-# shell completion; and on a live system (no DESTDIR) the users and directories.
+# install.sh DESTDIR PREFIX BIN - what `make install` does: the programs from BIN, harnesses, manual
+# pages, service files, examples, shell completion; and on a live system (no DESTDIR) the users and
+# directories.  tests/fixtures/install.manifest lists the files.
 set -eu
+umask 022 # the unprivileged programs read what is put here, whatever root's umask is
 
 destdir=$1
 prefix=$2
+bin=$3
 here=$(cd "$(dirname "$0")" && pwd)
+tree=$here/..
 
-put() { # MODE SOURCE TARGET: with @PREFIX@ filled in
+put() { # MODE SOURCE TARGET: a text of packaging/, with @PREFIX@ filled in
 	mkdir -p "$destdir$(dirname "$3")"
 	sed "s|@PREFIX@|$prefix|g" "$here/$2" >"$destdir$3"
 	chmod "$1" "$destdir$3"
 }
+
+copy() { # MODE DIRECTORY FILE...
+	mode=$1 to=$destdir$2
+	shift 2
+	mkdir -p "$to"
+	install -m "$mode" "$@" "$to/"
+}
+
+copy 755 "$prefix/bin" "$bin/abctl"
+copy 755 "$prefix/sbin" "$bin/agentboxd"
+copy 755 "$prefix/lib/agentbox" "$bin/agentbox-supervisor" "$bin/agentbox-egress" "$bin/agentbox-policyc" \
+	"$bin/agentbox-init" "$bin/agentbox-worker"
+
+share=$prefix/share/agentbox
+copy 644 "$share/harnesses" "$tree"/harnesses/*.md
+for agent in "$tree"/harnesses/agents/*/; do
+	name=$(basename "$agent")
+	copy 644 "$share/harnesses/agents/$name" "$agent"*.yaml
+	copy 755 "$share/harnesses/agents/$name" "$agent"*.sh
+done
+copy 644 "$share/policy/builtin" "$tree"/policy/builtin/*.yaml
+for section in 1 5 8; do
+	copy 644 "$prefix/share/man/man$section" "$tree"/docs/man/*.$section
+done
 
 # Units of a package lie below /usr/lib; those of a local build where systemd looks for them, too.
 case $prefix in
@@ -39,11 +67,10 @@ if [ "$(id -u)" != 0 ]; then
 	exit 0
 fi
 
-user() { # NAME ID: without a home, a shell or a password
-	getent passwd "$1" >/dev/null || {
-		groupadd -g "$2" "$1"
-		useradd -u "$2" -g "$2" -d /nonexistent -M -s /usr/sbin/nologin "$1"
-	}
+user() { # NAME ID: a system user (no range of subordinate ids), without a home, a shell or a password
+	getent group "$1" >/dev/null || groupadd -g "$2" "$1"
+	getent passwd "$1" >/dev/null ||
+		useradd -r -K "SYS_UID_MAX=$2" -u "$2" -g "$2" -d /nonexistent -M -s /usr/sbin/nologin "$1"
 }
 getent group agentbox >/dev/null || groupadd -r agentbox
 # The ids of base/ids.h: files of an uninstalled tree keep their owners.

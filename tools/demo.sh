@@ -49,11 +49,13 @@ elif [ $real = yes ]; then
 	node tests/agents/mock-llm.mjs --listen "127.0.0.1:$PORT" --scenario tests/agents/scenarios/hello-claude.json \
 		--log "$T/model.log" >"$T/model.out" 2>&1 &
 	MODEL=$!
+	# Its own words, not an answer on the port: that may be another demo's.
 	for _ in $(seq 100); do
-		curl -sf "http://127.0.0.1:$PORT/__mock/health" >/dev/null 2>&1 && break
+		grep -q 'listening on' "$T/model.out" 2>/dev/null && break
 		kill -0 "$MODEL" 2>/dev/null || fail "the stand-in model server ended: $(tail -n 3 "$T/model.out")"
 		sleep 0.1
 	done
+	grep -q 'listening on' "$T/model.out" || fail 'the stand-in model server did not come up'
 	echo 'default_policy: demo' >"$config"
 	note "Model: the scripted stand-in on 127.0.0.1:$PORT (set ANTHROPIC_API_KEY for the real one)."
 fi
@@ -80,6 +82,7 @@ abctl artifacts "$run" get out/hello.txt || fail 'no artifact'
 say 'Second run of the same session: the conversation goes on in a new jail'
 abctl run "$harness" -s demo/hello -p 'Which word did I ask you to remember?' || fail 'the second run failed'
 if [ -n "$MODEL" ]; then
+	[ -s "$T/model.log" ] || fail 'the stand-in was never asked'
 	grep -q '"status":4' "$T/model.log" && fail 'the model did not get the first conversation'
 	note '(the stand-in answers only when the first conversation is in the request: it was)'
 fi
@@ -98,9 +101,12 @@ refused 'curl https://example.com' curl -sS -m 5 https://example.com
 refused 'unshare -U (a user namespace of its own)' unshare -U true
 
 say 'What is left'
+tree=$(for fd in "/proc/$DAEMON"/fd/*; do readlink "$fd" || true; done | awk '/\/agentbox-[0-9a-f]+$/ && !n++')
+[ -n "$tree" ] || fail 'the cgroup of agentboxd is not known'
 kill "$DAEMON" && wait "$DAEMON" || true
 DAEMON=''
-left=$(ps -eo uid=,pid=,args= | awk '$1 > 536936447 && $1 < 1073741824')
-[ -z "$left" ] || fail "processes are left: $left"
+# Every process that it started was in there, and a cgroup with processes cannot be removed.
+[ ! -e "$tree" ] || fail "its cgroup is left: $tree"
+! grep -F "$T" /proc/self/mountinfo || fail 'a mount is left'
 note 'no process, no mount, no cgroup of the demo'
 printf '\nREAL AGENT: %s\n' "$real"

@@ -7,7 +7,8 @@ build='gcc make pkg-config musl-tools linux-libc-dev libc6-dev libseccomp-dev li
 libnl-route-3-dev libcjson-dev libyaml-dev liburing-dev libmicrohttpd-dev libsqlite3-dev
 libcurl4-openssl-dev libc-ares-dev libssl-dev'
 # perl has prove; node and npm serve the stand-in model server and fetch the agent
-tests='perl nodejs npm curl procps util-linux iproute2 bubblewrap ca-certificates socat strace git python3'
+tests='perl nodejs npm curl procps util-linux iproute2 bubblewrap ca-certificates socat strace git python3 sqlite3
+openssl'
 lint='clang clang-tidy clang-format cppcheck shellcheck mandoc libclang-rt-14-dev'
 
 want="$build $tests"
