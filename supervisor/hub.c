@@ -11,6 +11,7 @@
 enum { BUCKETS = 1024 };
 
 struct hub {
+	struct loop *loop;            /* borrowed; NULL in tests */
 	struct list buckets[BUCKETS]; /* hub_sub.link, by hash of the session */
 	struct list due;              /* hub_sub.due_link */
 	struct loop_hook hook;
@@ -28,6 +29,7 @@ struct hub *hub_new(struct loop *l)
 		list_init(&h->buckets[i]);
 	list_init(&h->due);
 	h->hook.run = run_hook;
+	h->loop = l;
 	if (l)
 		loop_hook(l, &h->hook);
 	return h;
@@ -65,6 +67,10 @@ void hub_kick(struct hub *h, struct hub_sub *s)
 {
 	if (s->due)
 		return;
+	/* From within a hook that runs after ours: the next turn must come though nothing else
+	 * does. */
+	if (h->loop && list_empty(&h->due))
+		loop_again(h->loop);
 	s->due = true;
 	list_append(&h->due, &s->due_link);
 }
