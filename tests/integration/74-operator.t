@@ -101,10 +101,11 @@ f.flush()
 fcntl.flock(f, fcntl.LOCK_EX)
 print("held", flush=True)
 time.sleep(1)' "$T/state/agentboxd.lock" >"$T/held" &
+holder=$!
 wait_for 10 grep -q held "$T/held"
 ok 'the lock of a dead one is waited for' start_daemon --config "$T/etc/agentboxd.yaml"
 [ -n "$DAEMON" ] && kill -0 "$DAEMON" || { echo "1..$count"; exit 1; }
-wait %% 2>/dev/null
+wait "$holder"
 
 # abctl
 for verb in run jail exec show logs cancel session artifacts harness policy completion; do
