@@ -2,6 +2,7 @@
 #include "supervisor/jails.h"
 
 #include "base/fd.h"
+#include "base/mem.h"
 #include "supervisor/daemon.h"
 #include "supervisor/loop.h"
 #include "supervisor/policies.h"
@@ -85,6 +86,7 @@ static void bad_policies(void)
 	ok(lost == 1 && served == 0, "given up, once");
 	is_str(why, "there are no policies to serve", "and why");
 	ok(answered == 0, "and no answer that could be taken for one of agentboxd's");
+	policies_free(take(d.policies));
 }
 
 static void gone(void)
@@ -95,6 +97,7 @@ static void gone(void)
 	run();
 	ok(lost == 1 && answered == 0, "agentboxd is gone: given up, nothing answered");
 	is_str(why, "the connection to agentboxd has ended", "and why");
+	policies_free(take(d.policies));
 }
 
 int main(void)
