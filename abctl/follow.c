@@ -25,9 +25,12 @@
 #include <unistd.h>
 
 enum {
-	FRAME_MS = 100,       /* of the spinner: steady to the eye, and nothing to the processor */
-	RECONNECT_MS = 15000, /* a restart of the daemon takes one or two seconds */
-	RECONNECT_STEP_MS = 250,
+	FRAME_MS = 100, /* of the spinner: steady to the eye, and nothing to the processor */
+	RECONNECT_MS =
+	        15000, /* without an event; a restart of the daemon takes one or two seconds */
+	RECONNECT_STEP_MS = 250, /* between two tries, at first; then twice that, and so on */
+	RECONNECT_STEP_MAX_MS = 2000,
+	HELD_MS = 15000, /* a connection that lasted was in order, though the agent said nothing */
 };
 
 struct follow {
@@ -39,6 +42,7 @@ struct follow {
 	int64_t last;          /* number of the last event seen */
 	bool live;             /* a status line is kept */
 	bool connected;        /* the last connection got as far as an answer */
+	struct err why;        /* what the last connection ended with */
 	bool ever;             /* the daemon has answered before: a failure may pass */
 	bool cancelling, done;
 	int leave; /* an exit code, when it is time to; else -1 */
@@ -207,6 +211,7 @@ static void stream(struct follow *f, bool *ret_lost)
 	struct err e = {0};
 	*ret_lost = false;
 	f->connected = false;
+	(void)err_set(&f->why, -ECONNRESET, "it ended before the run did");
 	auto_client struct client *c = open_stream(f, &e);
 	int r = c ? 1 : e.code;
 	while (r > 0 && f->leave < 0 && !f->done) {
@@ -217,6 +222,7 @@ static void stream(struct follow *f, bool *ret_lost)
 			continue;
 		/* What a dying daemon answers first. */
 		if (client_status(c, &e) == 503) {
+			(void)err_set(&f->why, -EAGAIN, "it answered 503");
 			*ret_lost = true;
 			return;
 		}
@@ -231,34 +237,49 @@ static void stream(struct follow *f, bool *ret_lost)
 	}
 	if (f->done || f->leave >= 0 || (r >= 0 && !f->o->live))
 		return;
+	if (r < 0)
+		f->why = e;
 	if (f->o->live && f->ever)
 		*ret_lost = true;
 	else
 		f->leave = query_failed(&e);
 }
 
+static int give_up(const struct follow *f)
+{
+	return fail_system("%s (%s); the run may go on (abctl logs -f %s)",
+	        f->connected ? "the events break off again and again"
+	                     : "the daemon does not answer any more",
+	        f->why.text, f->o->run);
+}
+
 static void follow(struct follow *f)
 {
-	bool lost = false;
-	int64_t since = 0;
+	int64_t since = 0; /* when it last was in order, 0: it is */
+	int step = 0;
 	for (;;) {
+		bool lost;
+		int64_t seen = f->last, began = clock_mono_ms();
 		stream(f, &lost);
 		if (!lost || f->leave >= 0)
 			return;
-		if (f->connected || !since) {
-			since = clock_mono_ms();
+		int64_t now = clock_mono_ms();
+		if (f->last > seen || (f->connected && now > began + HELD_MS))
+			since = 0;
+		if (!since) {
+			since = now;
+			step = RECONNECT_STEP_MS;
 			if (f->live)
 				render_say(f->render, "connection lost, trying again;");
 			else
 				fail_note("connection to the daemon lost, trying again");
 		}
-		if (clock_mono_ms() > since + RECONNECT_MS) {
-			f->leave = fail_system("the daemon does not answer any more; "
-			                       "the run may go on (abctl logs -f %s)",
-			        f->o->run);
+		if (now > since + RECONNECT_MS) {
+			f->leave = give_up(f);
 			return;
 		}
-		(void)ready(f, NULL, RECONNECT_STEP_MS); /* only the time matters */
+		(void)ready(f, NULL, step); /* only the time matters */
+		step = 2 * step < RECONNECT_STEP_MAX_MS ? 2 * step : RECONNECT_STEP_MAX_MS;
 	}
 }
 

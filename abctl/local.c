@@ -54,7 +54,7 @@ static int become(const char *const *argv)
 		        strerror(-r));
 	char *args[ARGS_MAX];
 	size_t n = 0;
-	args[n++] = path;
+	args[n++] = xstrdup("abctl"); /* what its messages are to begin with */
 	for (; *argv; argv++) {
 		if (n == ARGS_MAX - 1)
 			return fail_usage("at most %d files at once", ARGS_MAX - 4);

@@ -84,6 +84,7 @@ int err_http_status(int code)
 	case E2BIG:
 		return 413;
 	case ENOEXEC: /* a harness or policy that cannot be met */
+	case ENOPKG:  /* a layer that a policy requires and this host lacks */
 		return 422;
 	case EDQUOT:
 	case EAGAIN:

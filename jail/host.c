@@ -220,8 +220,8 @@ static void found(
 {
 	if (r >= 0)
 		h->layers |= LAYER_BIT(l);
-	(void)str_copy(h->detail[l], HOST_DETAIL_MAX, r >= 0 ? have : lack);
-	(void)str_copy(h->remedy[l], HOST_DETAIL_MAX, r >= 0 ? "" : remedy);
+	(void)str_copy(h->detail[l], LAYER_TEXT_MAX, r >= 0 ? have : lack);
+	(void)str_copy(h->remedy[l], LAYER_TEXT_MAX, r >= 0 ? "" : remedy);
 }
 
 static void probe_namespaces(struct host *h)
@@ -339,12 +339,5 @@ void host_probe(const struct cgroup_tree *t, int state_dirfd, uint32_t lease_bas
 
 int host_require(const struct host *h, const struct policy *p, struct err *e)
 {
-	for (int i = 0; i < LAYER_COUNT; i++) {
-		enum layer l = (enum layer)i;
-		if (!(p->required & LAYER_BIT(l)) || h->layers & LAYER_BIT(l))
-			continue;
-		return err_set(e, -ENOEXEC, "policy '%s' requires %s (%s): %s; remedy: %s", p->name,
-		        layer_name(l), layer_lack(l), h->detail[l], h->remedy[l]);
-	}
-	return 0;
+	return policy_met(p, h->layers, h->detail, h->remedy, e);
 }

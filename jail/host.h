@@ -12,13 +12,11 @@
 #include "policy/layers.h"
 #include "policy/policy.h"
 
-enum { HOST_DETAIL_MAX = 96 };
-
 struct host {
-	uint32_t layers;                           /* bits of enum layer that work here */
-	uint32_t fallback;                         /* bits where a weaker means stands in */
-	char detail[LAYER_COUNT][HOST_DETAIL_MAX]; /* what was found */
-	char remedy[LAYER_COUNT][HOST_DETAIL_MAX]; /* "" where the layer works */
+	uint32_t layers;                          /* bits of enum layer that work here */
+	uint32_t fallback;                        /* bits where a weaker means stands in */
+	char detail[LAYER_COUNT][LAYER_TEXT_MAX]; /* what was found */
+	char remedy[LAYER_COUNT][LAYER_TEXT_MAX]; /* "" where the layer works */
 };
 
 /* `state_dirfd` is where workspaces will be (the idmap and disk layers depend on its file
@@ -27,7 +25,7 @@ struct host {
 void host_probe(
         const struct cgroup_tree *t, int state_dirfd, uint32_t lease_base, struct host *ret);
 
-/* 0, or -ENOEXEC: "policy 'x' requires <layer> (<lack>): <detail>; remedy: <remedy>". */
+/* As policy_met. */
 MUST_USE int host_require(const struct host *h, const struct policy *p, struct err *e);
 
 #endif

@@ -224,7 +224,7 @@ static int check_layers(const struct policy *p, uint32_t layers, struct err *e)
 	uint32_t missing = p->required & ~layers;
 	for (int l = 0; l < LAYER_COUNT; l++) {
 		if (missing & LAYER_BIT(l))
-			return err_set(e, -ENOEXEC,
+			return err_set(e, -ENOPKG,
 			        "policy '%s' requires %s (%s), which this jail lacks", p->name,
 			        layer_name((enum layer)l), layer_lack((enum layer)l));
 	}

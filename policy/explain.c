@@ -5,6 +5,7 @@
 #include "policy/lookup.h"
 #include "policy/policyc.h"
 #include "policy/report.h"
+#include "policy/scmp.h"
 #include "policy/show.h"
 #include "policy/syscalls.h"
 #include "policy/units.h"
@@ -48,11 +49,14 @@ static int explain_syscall(const struct lookup *l, const char *what)
 {
 	const struct policy *p = &l->policy;
 	uint64_t number = 0;
+	bool is_number = units_plain(what, &number) == 0;
 	const struct syscall_row *row;
-	if (units_plain(what, &number) == 0 && number <= SYSCALL_NR_MAX)
-		row = syscalls_by_number((int)number);
-	else
-		row = syscalls_find(what);
+	if (is_number && number > SYSCALL_NR_MAX)
+		return report_usage("--syscall: no number of a system call is above %d, as %s is",
+		        SYSCALL_NR_MAX, what);
+	row = is_number ? syscalls_by_number((int)number) : syscalls_find(what);
+	if (!row && !is_number && scmp_number(what) < 0)
+		return report_usage("--syscall: there is no system call '%s'", what);
 	if (!row) {
 		printf("%s: %s\n  not in the table: unknown calls get ENOSYS, and programs fall "
 		       "back\n",
@@ -190,6 +194,14 @@ static int explain_host(const struct lookup *l, const char *what)
 
 /* ---- the verbs ---- */
 
+static int no_policy(const struct err *e)
+{
+	if (e->code != -EINVAL && e->code != -E2BIG)
+		return report_unread(e);
+	report_error(stderr, e);
+	return POLICYC_REFUSED;
+}
+
 int explain_main(int argc, char **argv)
 {
 	static const struct {
@@ -205,10 +217,8 @@ int explain_main(int argc, char **argv)
 		        "explain NAME|FILE [--syscall NAME|N] [--path P] [--host H:PORT]");
 	struct err e = {0};
 	auto_lookup struct lookup *l = lookup_policy(argv[0], &e);
-	if (!l) {
-		report_error(stderr, &e);
-		return POLICYC_REFUSED;
-	}
+	if (!l)
+		return no_policy(&e);
 	if (argc == 1)
 		show_policy(&l->policy, stdout);
 	for (int i = 1; i < argc; i += 2) {
@@ -230,10 +240,8 @@ int show_main(int argc, char **argv)
 		return report_usage("show NAME|FILE");
 	struct err e = {0};
 	auto_lookup struct lookup *l = lookup_policy(argv[0], &e);
-	if (!l) {
-		report_error(stderr, &e);
-		return POLICYC_REFUSED;
-	}
+	if (!l)
+		return no_policy(&e);
 	show_policy(&l->policy, stdout);
 	return POLICYC_OK;
 }

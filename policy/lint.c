@@ -104,11 +104,14 @@ static int lint_file(const struct kind *kind, const char *file)
 	int r = file_slurp(file, LIMIT_YAML_FILE, &text, &n);
 	if (r < 0)
 		(void)err_set(&e, r, "%s: %s", file, strerror(-r));
-	else
+	if (r < 0 && r != -E2BIG)
+		return report_unread(&e);
+	if (r == 0)
 		r = kind->lint(file, text, n, &e);
-	if (r < 0)
-		report_error(stdout, &e);
-	return r;
+	if (r == 0)
+		return POLICYC_OK;
+	report_error(stdout, &e);
+	return POLICYC_REFUSED;
 }
 
 int lint_main(int argc, char **argv)
@@ -116,11 +119,12 @@ int lint_main(int argc, char **argv)
 	const struct kind *kind = argc > 0 ? kind_find(argv[0]) : NULL;
 	if (!kind || argc < 2)
 		return report_usage("lint policy|config|harness|agent FILE...");
-	int code = POLICYC_OK;
-	for (int i = 1; i < argc; i++)
-		if (lint_file(kind, argv[i]) < 0)
-			code = POLICYC_REFUSED;
-	return code;
+	int worst = POLICYC_OK; /* the codes grow with the weight */
+	for (int i = 1; i < argc; i++) {
+		int code = lint_file(kind, argv[i]);
+		worst = code > worst ? code : worst;
+	}
+	return worst;
 }
 
 int keys_main(int argc, char **argv)

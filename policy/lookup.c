@@ -29,7 +29,7 @@ static int add_doc(
         struct lookup *l, const char *file, const char *text, size_t n, bool own, struct err *e)
 {
 	if (l->ndocs == LOOKUP_DOCS)
-		return err_set(e, -ELOOP, "%s: extends too many policies", file);
+		return err_set(e, -EINVAL, "%s: extends too many policies", file);
 	struct yaml_doc *d = yaml_parse(file, 1, text, n, e);
 	if (!d)
 		return -EINVAL;
@@ -54,8 +54,9 @@ static int from_file(struct lookup *l, const char *path, struct err *e)
 		return err_set(e, r, "%s: %s", path, strerror(-r));
 	auto_free char *name = name_of(path);
 	const struct keys_ctx k = {.file = path, .e = e};
-	r = policy_parse(&k, name, text, n, &l->policy);
-	return r < 0 ? r : add_doc(l, path, text, n, true, e);
+	if (policy_parse(&k, name, text, n, &l->policy) < 0)
+		return e->code = -EINVAL; /* whatever it was: the file has been read */
+	return add_doc(l, path, text, n, true, e);
 }
 
 static int from_builtin(struct lookup *l, int index, struct err *e)

@@ -16,7 +16,8 @@ struct lookup {
 	size_t ndocs;
 };
 
-/* Returns owned, or NULL with *e.  `what`: a path (it has a slash or ends in .yaml), else a name of
+/* Returns owned, or NULL with *e: -EINVAL (or -E2BIG) for a text with a fault, else why nothing was
+ * read.  `what`: a path (it has a slash or ends in .yaml), else a name of
  * POLICYC_DIR or of a built-in. */
 struct lookup *lookup_policy(const char *what, struct err *e);
 void lookup_free(struct lookup *l); /* NULL is fine */

@@ -80,3 +80,16 @@ int limits_narrow(
 	*ret = out;
 	return 0;
 }
+
+int policy_met(const struct policy *p, uint32_t have,
+        const char detail[LAYER_COUNT][LAYER_TEXT_MAX],
+        const char remedy[LAYER_COUNT][LAYER_TEXT_MAX], struct err *e)
+{
+	uint32_t missing = p->required & ~have;
+	for (int l = 0; l < LAYER_COUNT; l++)
+		if (missing & LAYER_BIT(l))
+			return err_set(e, -ENOPKG, "policy '%s' requires %s (%s): %s; remedy: %s",
+			        p->name, layer_name((enum layer)l), layer_lack((enum layer)l),
+			        detail[l], remedy[l]);
+	return 0;
+}

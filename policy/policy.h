@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "base/id.h"
 #include "base/limits.h"
+#include "policy/layers.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -138,6 +139,12 @@ MUST_USE int policy_set_check(const void *p, size_t size, struct err *e);
 
 /* Index, or -ENOENT. */
 int policy_find(const struct policy_set *s, const char *name);
+
+/* 0, or -ENOPKG where a required layer is not among the bits `have`: "policy 'x' requires <layer>
+ * (<lack>): <detail>; remedy: <remedy>". */
+MUST_USE int policy_met(const struct policy *p, uint32_t have,
+        const char detail[LAYER_COUNT][LAYER_TEXT_MAX],
+        const char remedy[LAYER_COUNT][LAYER_TEXT_MAX], struct err *e);
 
 /* What was asked must not be more than what root gives: fails naming the limit otherwise.
  * `asked` zero fields mean "as the policy says".  *ret is the smaller of both. */

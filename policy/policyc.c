@@ -48,8 +48,9 @@ int main(int argc, char **argv)
 {
 	int code = run(argc, argv);
 	if (fflush(stdout) != 0 && code == POLICYC_OK) {
-		perror("agentbox-policyc: system: standard output");
-		code = POLICYC_SYSTEM;
+		struct err e;
+		(void)err_errno(&e, "standard output");
+		code = report_system(&e);
 	}
 	/* Not a return: what tools run at exit (a leak checker) finds its calls refused by the
 	 * filter of `compile`, and there is nothing else to do. */

@@ -26,8 +26,8 @@
  *	agentbox-policyc syscalls [--debug]
  *	agentbox-policyc keys policy|config|harness|agent [--mdoc]
  *
- * These run as whoever calls them, print to stdout and use the same exit codes.  NAME is looked
- * up in POLICYC_DIR, then among the built-ins.
+ * These run as whoever calls them, print to stdout and use the same exit codes; a file or name that
+ * is not there is usage.  NAME is looked up in POLICYC_DIR, then among the built-ins.
  */
 #ifndef POLICY_POLICYC_H
 #define POLICY_POLICYC_H

@@ -13,11 +13,24 @@ void report_error(FILE *to, const struct err *e)
 	(void)fprintf(to, "%s\n", e->text);
 }
 
+int report_unread(const struct err *e)
+{
+	switch (-e->code) {
+	case EIO:
+	case ENOMEM:
+	case EMFILE:
+	case ENFILE:
+		return report_system(e);
+	default: /* not there, not a file, not the caller's to read */
+		return report_usage("%s", e->text);
+	}
+}
+
 int report_usage(const char *fmt, ...)
 {
 	va_list ap;
 	va_start(ap, fmt);
-	(void)fputs("agentbox-policyc: usage: ", stderr);
+	(void)fprintf(stderr, "%s: usage: ", program_invocation_short_name);
 	(void)vfprintf(stderr, fmt, ap);
 	(void)fputc('\n', stderr);
 	va_end(ap);
@@ -26,6 +39,6 @@ int report_usage(const char *fmt, ...)
 
 int report_system(const struct err *e)
 {
-	(void)fprintf(stderr, "agentbox-policyc: system: %s\n", e->text);
+	(void)fprintf(stderr, "%s: system: %s\n", program_invocation_short_name, e->text);
 	return POLICYC_SYSTEM;
 }

@@ -115,8 +115,8 @@ struct jail_reply {
 	struct err err;                  /* code 0: success */
 	struct jail_resources resources; /* STATS */
 	/* DOCTOR: one line a layer, and what to do where it is missing */
-	char detail[LAYER_COUNT][96];
-	char remedy[LAYER_COUNT][96];
+	char detail[LAYER_COUNT][LAYER_TEXT_MAX];
+	char remedy[LAYER_COUNT][LAYER_TEXT_MAX];
 };
 
 struct jail_exited {

@@ -140,7 +140,7 @@ static void on_doctor(void *ctx, const struct jail_reply *reply, int fds[MSG_FDS
 	auto_buf struct buf b = BUF_INIT(SYSTEM_JSON_MAX);
 	struct jw w = JW_INIT(&b);
 	jw_open(&w, NULL, '{');
-	jw_bool(&w, "ok", !(p->required & ~(reply->layers | reply->fallback)));
+	jw_bool(&w, "ok", !(p->required & ~reply->layers)); /* no fallback does, as in policy_met */
 	jw_str(&w, "policy", a->policy);
 	jw_open(&w, "layers", '[');
 	for (int l = 0; l < LAYER_COUNT; l++)

@@ -8,9 +8,12 @@
 #ifndef SUPERVISOR_DAEMON_H
 #define SUPERVISOR_DAEMON_H
 
+#include "base/id.h"
 #include "supervisor/stats.h"
 
 #include <stdbool.h>
+
+enum { DAEMON_UNREADABLE = 16 };
 
 struct daemon {
 	struct loop *loop;
@@ -25,8 +28,12 @@ struct daemon {
 	struct http *http;           /* the control socket's server */
 	int artifacts_fd;            /* directory of kept artifacts */
 	struct stats stats;          /* counters for metrics */
-	bool failed;                 /* it ends because it cannot go on */
-	bool draining;               /* no new runs: the daemon is about to stop */
+	/* Sessions whose events could not be read, the oldest to be replaced next: their clients
+	 * come again and again, and the log is told once (stream.c). */
+	char unreadable[DAEMON_UNREADABLE][ID_MAX];
+	unsigned next_unreadable;
+	bool failed;   /* it ends because it cannot go on */
+	bool draining; /* no new runs: the daemon is about to stop */
 };
 
 #endif

@@ -329,7 +329,8 @@ int64_t eventlog_read(
 			return err_set(e, rc, "events of %s: %zu bytes at once", c->session, want);
 		ssize_t got = fd_pread_full(l->fd, to->p + start, want, (off_t)c->offset);
 		if (got < 0)
-			return err_set(e, (int)got, "events of %s: read", c->session);
+			return err_set(e, (int)got, "events of %s: read: %s", c->session,
+			        strerror((int)-got));
 		/* beyond `max` one line only: what it is framed into has room for no more */
 		char *nl = !got         ? NULL
 		           : want > max ? memchr(to->p + start, '\n', (size_t)got)

@@ -11,11 +11,13 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "proto/init.h"
 #include "supervisor/daemon.h"
 #include "supervisor/loop.h"
 #include "supervisor/policies.h"
 
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -245,6 +247,29 @@ void jails_session_delete(struct jails *j, const char *session, jails_reply_fn *
 	submit(j, JAIL_SESSION_DELETE, &m, sizeof(m), -1, done, ctx, NULL);
 }
 
+/* ---- a process that could not be started ---- */
+
+void jails_why(const struct jail_exited *x, char ret[JAILS_WHY])
+{
+	static const char *const stages[] = {
+#define STAGE_NAME(sym, name) [INIT_STAGE_##sym] = (name),
+	        INIT_STAGES(STAGE_NAME)
+#undef STAGE_NAME
+	};
+	bool known = x->stage >= 0 && x->stage < INIT_STAGE_COUNT;
+	bool own = x->stage == INIT_STAGE_EXEC || x->stage == INIT_STAGE_NONE;
+	(void)snprintf(ret, JAILS_WHY, "%s%s%s",
+	        own     ? ""
+	        : known ? stages[x->stage]
+	                : "unknown step",
+	        own ? "" : ": ", strerror(x->error));
+}
+
+int jails_start_code(const struct jail_exited *x)
+{
+	return x->error == ENOENT && x->stage == INIT_STAGE_EXEC ? 127 : 126;
+}
+
 /* ---- watching ---- */
 
 void jails_watch(struct jails *j, uint64_t jail, struct jail_watch *w)
@@ -307,13 +332,27 @@ static void got_reply(struct jails *j, const struct jail_reply *r, int fds[MSG_F
 	log_warn("agentboxd: reply to an unknown request %llu", (unsigned long long)r->head.req);
 }
 
+static void got_host(void *ctx, const struct jail_reply *r, int fds[MSG_FDS])
+{
+	struct jails *j = ctx;
+	(void)fds;
+	if (r->err.code == 0) {
+		policies_host(j->daemon->policies, r);
+		j->calls.policies(j->daemon);
+		return;
+	}
+	log_err("what this host has: %s", r->err.text);
+	j->refused = true;
+	lose(j);
+}
+
 /* A later set that does not check leaves the one in use; without a first one there is nothing to
  * serve, and agentboxd must see that. */
 static void got_policies(struct jails *j, int *fd)
 {
 	struct err e;
 	if (policies_load(j->daemon->policies, take_fd(*fd), &e) == 0) {
-		j->calls.policies(j->daemon);
+		jails_doctor(j, got_host, j);
 		return;
 	}
 	log_err("policies: %s", e.text);

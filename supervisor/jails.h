@@ -37,8 +37,9 @@ struct jail_watch {
 
 /* ---- life ---- */
 struct jails_calls {
-	void (*policies)(struct daemon *d); /* a set was loaded, the first or a newer one */
-	void (*stop)(struct daemon *d);     /* agentboxd asks to end */
+	/* A set was loaded, the first or a newer one, and what the host has is known. */
+	void (*policies)(struct daemon *d);
+	void (*stop)(struct daemon *d); /* agentboxd asks to end */
 	/* It is gone, or sent no policies that could be used; told once. */
 	void (*lost)(struct daemon *d, const char *why);
 };
@@ -77,6 +78,14 @@ struct jail_live {
 };
 /* The callback must not make or end jails. */
 void jails_each(struct jails *j, void (*each)(void *ctx, const struct jail_live *x), void *ctx);
+
+/* ---- a process that could not be started: x->error ---- */
+enum { JAILS_WHY = 128 };
+/* "No such file or directory", or "working directory: No such file or directory" where a step
+ * before the program's own failed. */
+void jails_why(const struct jail_exited *x, char ret[JAILS_WHY]);
+/* As shells do: 127, the program is not found; 126, it is not startable. */
+int jails_start_code(const struct jail_exited *x);
 
 /* ---- watching ---- */
 void jails_watch(struct jails *j, uint64_t jail, struct jail_watch *w);

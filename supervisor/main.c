@@ -4,7 +4,7 @@
  * The order of life: ring (disabled, restricted) and directory watches as root;
  * privileges away for good; store and its thread; filter; ring enabled; HELLO.
  * agentboxd answers with the policies, and with them come the limits and the
- * socket's group: serving begins then.
+ * socket's group; it is asked what the host has: serving begins then.
  */
 #include "base/fd.h"
 #include "base/log.h"
@@ -68,12 +68,12 @@ static void on_lost(struct daemon *d, const char *why)
 	give_up(d);
 }
 
-/* The first policies: now there is something to serve. */
+/* The first policies, and what this host has for them: now there is something to serve. */
 static void on_policies(struct daemon *d)
 {
 	struct err e;
 	gid_t group = policies_set(d->policies)->config.socket_gid;
-	if (d->http)
+	if (d->http || d->draining)
 		return;
 	if (runs_recover(d->runs, &e) < 0 || routes_serve(d, CHILD_LISTEN, group, &e) < 0) {
 		log_err("%s", e.text);

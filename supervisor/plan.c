@@ -175,7 +175,9 @@ static int look_up(struct daemon *d, struct harness *h, struct found *f, struct 
 		return e->code = -ENOEXEC;
 	}
 	rc = check_env(h, &policies_set(d->policies)->config, e);
-	return rc < 0 ? rc : check_policy(f->agent, f->policy, e);
+	if (rc == 0)
+		rc = check_policy(f->agent, f->policy, e);
+	return rc < 0 ? rc : policies_met(d->policies, f->policy, e);
 }
 
 static uint64_t smaller(uint64_t a, uint64_t b)

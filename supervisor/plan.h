@@ -41,7 +41,7 @@ struct plan {
 	uint64_t output_bytes; /* 0: no limit */
 };
 
-/* 0; -ENOENT, -ENOEXEC: what cannot be honoured, and why. */
+/* 0; -ENOENT, -ENOEXEC, -ENOPKG: what cannot be honoured, and why. */
 MUST_USE int plan_check(struct daemon *d, struct harness *h, struct err *e);
 /* The sink must live as long as the plan. */
 MUST_USE int plan_make(struct daemon *d, struct harness *h, const struct plan_input *in,

@@ -12,6 +12,8 @@
 struct policies {
 	const struct policy_set *set; /* owned: a read-only mapping of `bytes` */
 	size_t bytes;
+	uint32_t have; /* layers of this host */
+	char detail[LAYER_COUNT][LAYER_TEXT_MAX], remedy[LAYER_COUNT][LAYER_TEXT_MAX];
 };
 
 struct policies *policies_new(void)
@@ -64,6 +66,20 @@ bool policies_ready(const struct policies *p)
 const struct policy_set *policies_set(const struct policies *p)
 {
 	return p->set;
+}
+
+void policies_host(struct policies *p, const struct jail_reply *doctor)
+{
+	p->have = doctor->layers;
+	for (int l = 0; l < LAYER_COUNT; l++) {
+		memcpy(p->detail[l], doctor->detail[l], sizeof(p->detail[l]) - 1);
+		memcpy(p->remedy[l], doctor->remedy[l], sizeof(p->remedy[l]) - 1);
+	}
+}
+
+int policies_met(const struct policies *p, const struct policy *x, struct err *e)
+{
+	return policy_met(x, p->have, p->detail, p->remedy, e);
 }
 
 static void not_found(const struct policies *p, const char *name, struct err *e)

@@ -3,7 +3,8 @@
  * sealed memfd agentboxd sends, mapped read-only, checked again.
  *
  * A reload replaces the set; the generation in each request tells agentboxd
- * which one the index belongs to.
+ * which one the index belongs to.  Beside the set stands what this host has of
+ * the layers, so that a run whose policy cannot be met is refused at once.
  */
 #ifndef SUPERVISOR_POLICIES_H
 #define SUPERVISOR_POLICIES_H
@@ -11,6 +12,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "policy/policy.h"
+#include "proto/jail.h"
 
 struct policies;
 
@@ -20,6 +22,11 @@ void policies_free(struct policies *p);
 /* Takes fd.  The old set stays when this one does not check. */
 MUST_USE int policies_load(struct policies *p, int fd, struct err *e);
 bool policies_ready(const struct policies *p); /* one set has been loaded */
+
+/* What this host has: agentboxd's answer to JAIL_DOCTOR.  Before it no policy is met. */
+void policies_host(struct policies *p, const struct jail_reply *doctor);
+/* As policy_met. */
+MUST_USE int policies_met(const struct policies *p, const struct policy *x, struct err *e);
 
 /* The set in use (borrowed: for the turn), or NULL before the first load. */
 const struct policy_set *policies_set(const struct policies *p);

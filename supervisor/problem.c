@@ -61,6 +61,8 @@ enum problem problem_of(int code, enum problem unmet)
 {
 	if (code == -ENOEXEC)
 		return unmet;
+	if (code == -ENOPKG)
+		return PROBLEM_POLICY_UNMET;
 	if (code == -EDQUOT)
 		return PROBLEM_QUOTA;
 	int status = err_http_status(code);

@@ -38,7 +38,8 @@ enum problem {
 /* `hint` may be NULL. */
 void problem_reply(struct http_request *r, enum problem p, const char *hint, const char *fmt, ...)
         __attribute__((format(printf, 4, 5)));
-/* What an error of ours means to a client; -ENOEXEC is `unmet` (a harness or a policy). */
+/* What an error of ours means to a client; -ENOEXEC is `unmet` (a harness or a policy),
+ * -ENOPKG (a layer that is missing here) always policy_unmet. */
 enum problem problem_of(int code, enum problem unmet);
 void problem_err(struct http_request *r, const struct err *e, enum problem unmet);
 /* The document itself; pure. */

@@ -32,8 +32,8 @@ static const char *reason(const struct run *r)
 static void write_exit(const struct run *r, struct jw *w)
 {
 	jw_open(w, "exit", '{');
-	if (r->exited && r->exit.error) /* what a shell would say of the program */
-		jw_int(w, "code", r->exit.error == ENOENT ? 127 : 126);
+	if (r->exited && r->exit.error)
+		jw_int(w, "code", jails_start_code(&r->exit));
 	else if (r->exited && r->exit.sig)
 		jw_int(w, "signal", r->exit.sig);
 	else if (r->exited)

@@ -6,7 +6,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "policy/layers.h"
-#include "proto/init.h"
 #include "supervisor/active.h"
 #include "supervisor/daemon.h"
 #include "supervisor/eventlog.h"
@@ -23,16 +22,6 @@ enum {
 
 /* ---- what the jail tells ---- */
 
-static const char *stage_name(int stage)
-{
-	static const char *const names[] = {
-#define STAGE_NAME(sym, name) [INIT_STAGE_##sym] = (name),
-	        INIT_STAGES(STAGE_NAME)
-#undef STAGE_NAME
-	};
-	return stage >= 0 && stage < INIT_STAGE_COUNT ? names[stage] : "unknown step";
-}
-
 static void on_exited(struct jail_watch *w, const struct jail_exited *x)
 {
 	struct run *r = container_of(w, struct run, watch);
@@ -42,8 +31,10 @@ static void on_exited(struct jail_watch *w, const struct jail_exited *x)
 	r->exit = *x;
 	if (x->error) {
 		struct err e;
-		err_set(&e, -x->error, "'%.80s' could not be started: %s: %s",
-		        r->plan.command.argv[0], stage_name(x->stage), strerror(x->error));
+		char why[JAILS_WHY];
+		jails_why(x, why);
+		err_set(&e, -x->error, "'%.80s' could not be started: %s", r->plan.command.argv[0],
+		        why);
 		active_judge(r, RUN_FAILED, e.text);
 	}
 	active_step(r, RUN_EVENT_EXITED);

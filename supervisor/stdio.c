@@ -519,15 +519,17 @@ void stdio_exit_json(const struct stdio_end *end, struct buf *to)
 	struct jw w = JW_INIT(to);
 	jw_open(&w, NULL, '{');
 	if (end->exited && end->exit.error)
-		/* As shells do: not found, or found and not startable. */
-		jw_int(&w, "code", end->exit.error == ENOENT ? 127 : 126);
+		jw_int(&w, "code", jails_start_code(&end->exit));
 	else if (end->exited && !end->exit.sig && !end->timed_out)
 		jw_int(&w, "code", end->exit.code);
 	else
 		jw_int(&w, "signal", end->exited && end->exit.sig ? end->exit.sig : SIGKILL);
 	jw_str(&w, "reason", reason(end));
-	if (end->exited && end->exit.error)
-		jw_str(&w, "error", strerror(end->exit.error));
+	if (end->exited && end->exit.error) {
+		char why[JAILS_WHY];
+		jails_why(&end->exit, why);
+		jw_str(&w, "error", why);
+	}
 	if (end->gone)
 		resources(&w, &end->jail.resources);
 	jw_close(&w, '}');

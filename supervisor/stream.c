@@ -84,6 +84,31 @@ static void trim(struct buf *b)
 		buf_clear(b);
 }
 
+static char *unreadable(struct daemon *d, const char *session)
+{
+	for (size_t i = 0; i < DAEMON_UNREADABLE; i++)
+		if (strcmp(d->unreadable[i], session) == 0)
+			return d->unreadable[i];
+	return NULL;
+}
+
+static void say_unreadable(struct stream *s, const char *why)
+{
+	struct daemon *d = s->d;
+	if (unreadable(d, s->spec.session))
+		return;
+	char *slot = d->unreadable[d->next_unreadable++ % DAEMON_UNREADABLE];
+	memcpy(slot, s->spec.session, ID_MAX);
+	log_err("s=%s: %s", s->spec.session, why);
+}
+
+static void readable(struct stream *s)
+{
+	char *slot = unreadable(s->d, s->spec.session);
+	if (slot)
+		slot[0] = '\0';
+}
+
 /* Fills `out` with the next events.  > 0: more is there; 0: nothing for now; -errno. */
 static int64_t refill(struct stream *s)
 {
@@ -95,12 +120,15 @@ static int64_t refill(struct stream *s)
 		trim(&s->lines);
 		int64_t n = eventlog_read(s->d->log, &s->cursor, &s->lines, READ_MAX, &e);
 		if (n < 0)
-			log_err("s=%s: events: %s", s->spec.session, e.text);
+			say_unreadable(s, e.text);
 		if (n <= 0)
 			return n;
 		frame_lines(s);
-		if (s->out.failed)
+		if (s->out.failed) {
+			say_unreadable(s, "an event does not fit into its frame");
 			return s->out.failed;
+		}
+		readable(s);
 	}
 	return (int64_t)s->out.len;
 }

@@ -90,15 +90,27 @@ static inline void bed_anyip(void)
 	must(e->error == 0, "AnyIP route");
 }
 
-static inline void bed_file_over(const char *path, const char *text)
+static inline void bed_etc_file(const char *path, const char *text)
 {
-	char file[] = "/tmp/egress-bed-XXXXXX";
-	int fd = mkstemp(file);
-	must(fd >= 0 && fd_write_all(fd, text, strlen(text)) == 0 && fchmod(fd, 0644) == 0,
-	        "file for %s", path);
-	close(fd);
-	must(mount(file, path, NULL, MS_BIND, NULL) == 0, "own %s", path);
-	unlink(file);
+	auto_close int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	must(fd >= 0 && fd_write_all(fd, text, strlen(text)) == 0, "own %s", path);
+}
+
+/* An /etc with nothing of the host's but its ssl/: which files a host has there, and whether they
+ * are links, makes no difference. */
+static inline void bed_etc(void)
+{
+	char ssl[64];
+	auto_close int fd = open("/etc/ssl", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	must(fd >= 0, "/etc/ssl (Debian: openssl)");
+	must(mount("etc", "/etc", "tmpfs", MS_NOSUID | MS_NODEV, "mode=755") == 0, "own /etc");
+	umask(022); /* egress reads what is there under its own uid */
+	snprintf(ssl, sizeof(ssl), "/proc/self/fd/%d", fd);
+	must(mkdir("/etc/ssl", 0755) == 0 && mount(ssl, "/etc/ssl", NULL, MS_BIND, NULL) == 0,
+	        "with ssl/");
+	bed_etc_file("/etc/resolv.conf", "nameserver 127.0.0.1\n");
+	bed_etc_file("/etc/hosts", "127.0.0.1 localhost # the machine\n::1 localhost\n"
+	                           "10.1.2.3 inside.example\n");
 }
 
 static inline void bed_namespaces(void)
@@ -108,9 +120,7 @@ static inline void bed_namespaces(void)
 	if (unshare(CLONE_NEWNET | CLONE_NEWNS) < 0)
 		skip_all("needs network namespaces");
 	must(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0, "private mounts");
-	bed_file_over("/etc/resolv.conf", "nameserver 127.0.0.1\n");
-	bed_file_over("/etc/hosts", "127.0.0.1 localhost # the machine\n::1 localhost\n"
-	                            "10.1.2.3 inside.example\n");
+	bed_etc();
 	bed_lo_up();
 	bed.host_net = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
 	must(unshare(CLONE_NEWNET) == 0, "jail's network");

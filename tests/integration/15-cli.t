@@ -41,7 +41,30 @@ is 'a good one as JSON' "$(abctl --json harness lint harnesses/hello.md)" '{"ok"
 like 'policy explain' "$(abctl policy explain default --syscall ptrace)" 'EPERM'
 like 'as JSON' "$(abctl policy explain default --syscall ptrace --json | json 'l.answer')" 'EPERM'
 like 'a whole policy as JSON' "$(abctl policy explain default --json | json 'l.yaml')" '^ *memory: 4G'
-is 'one that is not there' "$(abctl policy explain none --json 2>"$T/err"; echo $?)" 1
+usage() {
+	local what=$1 text=$2
+	shift 2
+	abctl "$@" >"$T/out" 2>"$T/err"
+	is "$what is usage" $? 100
+	like 'and is said' "$(tail -n 1 "$T/err")" "^abctl: usage: .*$text"
+	ok 'and nothing else' not test -s "$T/out"
+}
+usage 'a policy that is not there' "no policy 'none'" policy explain none
+usage 'also as JSON' "no policy 'none'" policy explain none --json
+usage 'a policy file that is not there' 'none.yaml: No such file' policy explain "$T/none.yaml"
+usage 'an unknown system call' "no system call 'mout'" policy explain default --syscall mout
+usage 'a number of none' '99999' policy explain default --syscall 99999
+like 'one that only the kernel knows is refused' "$(abctl policy explain default --syscall 1000)" 'ENOSYS'
+usage 'a place that is no host' 'HOST:PORT' policy explain default --host nowhere
+usage 'a harness file that is not there' 'none.md: No such file' harness lint "$T/none.md"
+usage 'also as JSON' 'none.md: No such file' harness lint "$T/none.md" --json
+usage 'a policy file that is not there' 'none.yaml: No such file' policy lint "$T/none.yaml"
+usage 'a directory' 'Is a directory' policy lint "$T"
+abctl harness lint "$T/none.md" "$T/key.md" >"$T/out" 2>"$T/err"
+is 'one of two that is not there' $? 100
+like 'and the fault of the other' "$(cat "$T/out")" 'key\.md:3: '
+printf 'limits: { memroy: 1G }\n' >"$T/fault.yaml"
+is 'a policy with a fault is not usage' "$(abctl policy explain "$T/fault.yaml" >"$T/out" 2>&1; echo $?)" 1
 ok 'the key tables of the man pages are fresh' tools/man-keys.sh "$BIN/agentbox-policyc" --check
 ok 'the example policy is a policy' abctl policy lint packaging/examples/policy-team.yaml
 

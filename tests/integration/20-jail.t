@@ -22,6 +22,9 @@ is 'a path without a slash is looked up' "$(jail -- true; echo $?)" 0
 jail -- /nonexistent
 is 'a command that is not there' $? 127
 like 'is said' "$(cat "$T/err")" 'nonexistent'
+jail --cwd /nonexistent -- true
+is 'a working directory that is not there' $? 126
+like 'is blamed, not the command' "$(tail -n 1 "$T/err")" 'true was not started: working directory: No such file'
 is 'uid 1000, one group' "$(jail -- sh -c 'id -u; id -G')" "$(printf '1000\n1000')"
 like 'missing layers are said on the first line' "$(abctl jail -- true 2>&1 | head -n 1)" 'limit\.|^$'
 jail --tty -- true </dev/null

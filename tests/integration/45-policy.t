@@ -61,12 +61,27 @@ artifacts: [out/*]
 limits: { timeoutMs: 1000 }
 ---
 Y
+h lock <<'Y'
+---
+backend: exec
+command: [chmod, '0', /workspace]
+---
+Y
+cat >"$T/etc/policy/pids.yaml" <<'Y'
+extends: default
+layers: { limit.pids: require }
+Y
 : >"$T/etc/agentboxd.yaml"
 start_daemon --config "$T/etc/agentboxd.yaml" || { echo "not ok 1 - start"; echo 1..1; exit 1; }
 
 abctl run nothing -s u/nothing -p x --json >"$T/out" 2>"$T/err"
 is 'a program that is not there fails the run' $? 1
 is 'with a code as a shell would' "$(json 'l.result.exit.reason+" "+l.result.exit.code' <"$T/out")" 'not started 127'
+
+abctl run lock -s u/lock -p x >"$T/out" 2>&1
+abctl run lock -s u/lock -p x --json >"$T/out" 2>"$T/err"
+is 'a run whose working directory cannot be entered' "$(json 'l.result.exit.reason+" "+l.result.exit.code' <"$T/out")" 'not started 126'
+like 'blames it, not the program' "$(json 'l.result.error' <"$T/out")" "'chmod' could not be started: working directory: Permission denied"
 
 doctor=$(abctl doctor --json)
 missing=$(node -e 'const d=JSON.parse(process.argv[1]);console.log(d.layers.filter(l=>l.have==="no").map(l=>l.layer).join(" "))' "$doctor")
@@ -78,7 +93,16 @@ abctl run strict -s u/s -p x --json >"$T/out" 2>"$T/err"
 status=$?
 if [ -n "$missing" ]; then
 	is 'strict is refused where a layer lacks: the system' $status 111
-	like 'and its last line says so' "$(tail -n 1 "$T/err")" "^abctl: system: not started: .*${missing%% *}"
+	like 'and its last line says so, with the remedy' "$(tail -n 1 "$T/err")" \
+		"^abctl: system: policy 'strict' requires ${missing%% *} .*; remedy: ."
+	ok 'before there is a run' test ! -s "$T/out"
+	is 'nor is one kept' "$(abctl runs -s u/s --json | json 'l.runs.length')" 0
+	curl -sS --unix-socket "$T/sock" http://x/v1/runs -o "$T/out" -w '%{http_code}' \
+		-d '{"session":{"userId":"u","goalId":"s"},"harness":"strict","prompt":"x"}' >"$T/code"
+	is 'over HTTP it is 422' "$(cat "$T/code")" 422
+	is 'and policy_unmet' "$(json 'l.type' <"$T/out")" urn:agentbox:error:policy_unmet
+	like 'that names policy, layer and remedy' "$(json 'l.detail' <"$T/out")" "'strict' requires ${missing%% *} .*; remedy: ."
+	like 'and the list of harnesses says so' "$(abctl harness ls --json | json 'l.harnesses.find(x=>x.name=="strict").error')" "requires ${missing%% *}"
 	is 'doctor says so, too' "$(abctl doctor --policy strict >"$T/out"; echo $?)" 1
 	like 'by name, with the remedy' "$(cat "$T/out" "$T/err")" "${missing%% *}.*remedy|remedy.*${missing%% *}"
 	abctl jail --policy strict -- true >"$T/out" 2>&1
@@ -86,6 +110,10 @@ if [ -n "$missing" ]; then
 else
 	is 'strict runs where every layer is there' "$(json 'l.result.status' <"$T/out")" succeeded
 fi
+abctl jail --policy pids -- true >"$T/out" 2>&1
+jailed=$?
+abctl doctor --policy pids >"$T/out" 2>&1
+is 'where a layer is required, doctor and the jail agree about what stands in for it' $? $((jailed ? 1 : 0))
 abctl run wide -s u/w -p x --json >"$T/out" 2>"$T/err"
 ok 'a harness cannot widen its policy' test $? -ne 0
 like 'the refusal names the limit' "$(cat "$T/out" "$T/err")" memory

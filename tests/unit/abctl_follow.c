@@ -215,6 +215,33 @@ static void reconnect(void)
 	result_done(&r);
 }
 
+/* A daemon that answers and breaks off, each time: it is asked less and less often, then left. */
+static void breaks_off(void)
+{
+	enum { TRIES = 40 }; /* more than there is time for */
+	static struct answer answers[TRIES + 3];
+	answers[0] = (struct answer){accepted, 0};
+	answers[1] = (struct answer){SSE STARTED, 0};
+	for (int i = 2; i < TRIES + 2; i++)
+		answers[i] = (struct answer){SSE, 0};
+	struct result r = go(answers, false, words);
+	int asks = 0;
+	for (const char *at = r.asked; (at = strstr(at, "GET /v1/runs/")); at++)
+		asks++;
+	ok(r.code == 111, "left as the system's fault (%d)", r.code);
+	ok(asks >= 4 && asks <= 15, "after a few tries: %d", asks);
+	const char *last = r.err;
+	for (const char *nl; (nl = strchr(last, '\n')) && nl[1];)
+		last = nl + 1;
+	ok(strstr(last, "abctl: system: the events break off again and again (it ended before the "
+	                "run did); the run may go on (abctl logs -f " RUN ")\n") == last,
+	        "with the reason on the last line");
+	ok(strstr(r.err, "notice: connection") == strstr(r.err, "notice:") &&
+	                !strstr(strstr(r.err, "notice:") + 1, "notice:"),
+	        "and one notice before it");
+	result_done(&r);
+}
+
 static void cancel(void)
 {
 	static const struct answer answers[] = {
@@ -344,6 +371,7 @@ int main(void)
 	plain();
 	lines();
 	reconnect();
+	breaks_off();
 	cancel();
 	refusals();
 	history();

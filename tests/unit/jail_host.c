@@ -70,9 +70,9 @@ static void required(void)
 	static struct policy p = {.name = "strict", .required = LAYER_BIT(LAYER_LIMIT_MEMORY)};
 	static struct host h = {.layers = LAYER_BIT(LAYER_USERNS)};
 	struct err e = {.code = 0};
-	(void)snprintf(h.detail[LAYER_LIMIT_MEMORY], HOST_DETAIL_MAX, "no controller");
-	(void)snprintf(h.remedy[LAYER_LIMIT_MEMORY], HOST_DETAIL_MAX, "boot differently");
-	ok(host_require(&h, &p, &e) == -ENOEXEC, "a missing layer is refused");
+	(void)snprintf(h.detail[LAYER_LIMIT_MEMORY], LAYER_TEXT_MAX, "no controller");
+	(void)snprintf(h.remedy[LAYER_LIMIT_MEMORY], LAYER_TEXT_MAX, "boot differently");
+	ok(host_require(&h, &p, &e) == -ENOPKG, "a missing layer is refused");
 	is_str(e.text,
 	        "policy 'strict' requires limit.memory (memory limit): no controller; remedy: boot "
 	        "differently",

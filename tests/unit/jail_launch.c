@@ -178,7 +178,7 @@ static void errors(void)
 	if (!(cgroup_limits_in_force(&rig.tree) & LAYER_BIT(LAYER_LIMIT_MEMORY))) {
 		bad = rig_spec(&rig, rig_kit(&rig, NULL));
 		bad.policy = &none;
-		ok(launch_jail(&bad, &j, &e) == -ENOEXEC && strstr(e.text, "limit.memory"),
+		ok(launch_jail(&bad, &j, &e) == -ENOPKG && strstr(e.text, "limit.memory"),
 		        "a required layer that is missing: refused by name");
 	}
 }

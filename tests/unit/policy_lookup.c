@@ -43,10 +43,14 @@ int main(void)
 	auto_lookup struct lookup *b = lookup_policy("strict", &e);
 	ok(b && b->ndocs == 2, "a built-in and what it extends");
 	auto_free char *bad = write_file("bad.yaml", "limits: {memroy: 1G}\n");
-	ok(!lookup_policy(bad, &e) && strstr(e.text, "bad.yaml:1: unknown key"), "a fault: %s",
+	ok(!lookup_policy(bad, &e) && e.code == -EINVAL &&
+	                strstr(e.text, "bad.yaml:1: unknown key"),
+	        "a fault: %s", e.text);
+	ok(!lookup_policy("nobody", &e) && e.code == -ENOENT &&
+	                strstr(e.text, "no policy 'nobody'"),
+	        "no such name");
+	ok(!lookup_policy("/nonexistent/x.yaml", &e) && e.code == -ENOENT, "no such file: %s",
 	        e.text);
-	ok(!lookup_policy("nobody", &e) && strstr(e.text, "no policy 'nobody'"), "no such name");
-	ok(!lookup_policy("/nonexistent/x.yaml", &e), "no such file: %s", e.text);
 	(void)unlink(path);
 	(void)unlink(bad);
 	(void)rmdir(dir);

@@ -174,6 +174,8 @@ static void test_problem(void)
 	ok(problem_of(-EAGAIN, PROBLEM_INTERNAL) == PROBLEM_QUEUE_FULL, "queue_full");
 	ok(problem_of(-EDQUOT, PROBLEM_INTERNAL) == PROBLEM_QUOTA, "quota");
 	ok(problem_of(-ENOEXEC, PROBLEM_POLICY_UNMET) == PROBLEM_POLICY_UNMET, "policy_unmet");
+	ok(problem_of(-ENOPKG, PROBLEM_HARNESS_INVALID) == PROBLEM_POLICY_UNMET,
+	        "a missing layer is no fault of the harness");
 	ok(problem_of(-ESHUTDOWN, PROBLEM_INTERNAL) == PROBLEM_DRAINING, "draining");
 	ok(problem_of(-EIO, PROBLEM_HARNESS_INVALID) == PROBLEM_INTERNAL, "anything else");
 	ok(problem_of(-EINVAL, PROBLEM_INTERNAL) == PROBLEM_BAD_REQUEST, "bad_request");

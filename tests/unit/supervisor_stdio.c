@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/limits.h"
 #include "proto/exec.h"
+#include "proto/init.h"
 #include "proto/stdio.h"
 #include "supervisor/daemon.h"
 #include "supervisor/http.h"
@@ -86,7 +87,7 @@ static void reap(int sock)
 			if (WIFSIGNALED(status))
 				x.sig = WTERMSIG(status);
 			else if (WEXITSTATUS(status) == 125)
-				x.error = ENOENT;
+				x.error = ENOENT, x.stage = INIT_STAGE_EXEC;
 			else
 				x.code = WEXITSTATUS(status);
 			if (msg_send(sock, &x, sizeof(x), NULL, 0) < 0)
@@ -422,6 +423,26 @@ static void test_end_json(void)
 	end.jail.end = JAIL_END_OOM;
 	stdio_exit_json(&end, &b);
 	ok(strncmp(b.p, "{\"signal\":9,\"reason\":\"oom\"", 26) == 0, "out of memory: %s", b.p);
+	static const struct {
+		int error, stage;
+		const char *json;
+	} starts[] = {
+	        {ENOENT, INIT_STAGE_EXEC, "127,\"reason\":\"start\",\"error\":\"No such file or "},
+	        {EACCES, INIT_STAGE_EXEC, "126,\"reason\":\"start\",\"error\":\"Permission denied"},
+	        {ENOENT, INIT_STAGE_CWD,
+	                "126,\"reason\":\"start\",\"error\":\"working directory: No such file "},
+	        {EAGAIN, INIT_STAGE_FORK, "126,\"reason\":\"start\",\"error\":\"fork: "},
+	        {EIO, 99, "126,\"reason\":\"start\",\"error\":\"unknown step: "},
+	};
+	for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++) {
+		end = (struct stdio_end){.exited = true};
+		end.exit.error = starts[i].error;
+		end.exit.stage = starts[i].stage;
+		buf_clear(&b);
+		stdio_exit_json(&end, &b);
+		ok(strstr(b.p, starts[i].json) == b.p + strlen("{\"code\":"), "not started: %s",
+		        b.p);
+	}
 }
 
 int main(void)
@@ -443,6 +464,9 @@ int main(void)
 	pid_t child = fork();
 	if (child == 0)
 		supervisor(l, s[0]);
+	/* Only the children hold these: when one dies, the test does not wait for it. */
+	fd_close(l);
+	fd_close(p[1]);
 	fd_close(s[0]);
 	told = p[0];
 	test_end_json();

@@ -49,6 +49,7 @@ static void test_frames(void)
 /* ---- the server ---- */
 
 static struct daemon d;
+static int dir_fd = -1;
 
 static void append(const char *run, enum event_type t, const char *members)
 {
@@ -84,6 +85,24 @@ static void follow(struct http_request *r, const char *run)
 		stream_events(&d, r, &s);
 }
 
+/* Puts another descriptor of the session's file in place of the log's: one that only writes makes
+ * each reading of the log fail. */
+static void reopen(int flags)
+{
+	auto_close int other = openat(dir_fd, SESSION ".jsonl", flags | O_APPEND | O_CLOEXEC);
+	char link[32], name[256];
+	for (int fd = 3; other >= 0 && fd < 256; fd++) {
+		snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+		ssize_t n = readlink(link, name, sizeof(name) - 1);
+		name[n > 0 ? n : 0] = '\0';
+		if (fd != other && strstr(name, "/" SESSION ".jsonl") &&
+		        dup3(other, fd, O_CLOEXEC) == fd)
+			return;
+	}
+	fprintf(stderr, "# the log's file is not open\n");
+	_exit(3);
+}
+
 static void on_request(void *ctx, struct http_request *r)
 {
 	(void)ctx;
@@ -101,6 +120,9 @@ static void on_request(void *ctx, struct http_request *r)
 			append(OTHER, EVENT_AGENT_MESSAGE, "\"text\":\"theirs\"");
 		}
 		reply_text(r, "appended");
+	} else if (strcmp(path, "/break") == 0 || strcmp(path, "/mend") == 0) {
+		reopen(path[1] == 'b' ? O_WRONLY : O_RDWR);
+		reply_text(r, "as asked");
 	} else if (strcmp(path, "/large") == 0) {
 		auto_buf struct buf b = BUF_INIT(LIMIT_EVENT);
 		buf_puts(&b, "\"text\":\"");
@@ -127,8 +149,8 @@ static int serve(int listen_fd, const char *dir)
 	if (!d.loop || loop_enable(d.loop, &e) < 0)
 		return 77;
 	d.hub = hub_new(d.loop);
-	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	d.log = eventlog_new(fd, d.loop, d.hub, NULL, &d.stats);
+	dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	d.log = eventlog_new(dir_fd, d.loop, d.hub, NULL, &d.stats);
 	if (eventlog_open(d.log, SESSION, &e) < 0) {
 		fprintf(stderr, "# %s\n", e.text);
 		return 3;
@@ -257,6 +279,31 @@ static void test_many(void)
 	ok(whole == MANY / 2, "a hundred followers, half of whom left: %d", whole);
 }
 
+/* Five followers of a log that cannot be read are five streams that end, and one line; once it has
+ * been read again, the next failure is said again. */
+static void test_unreadable(const char *said)
+{
+	enum { FOLLOWERS = 5 };
+	for (int round = 1; round <= 2; round++) {
+		int fds[FOLLOWERS], ended = 0;
+		for (int i = 0; i < FOLLOWERS; i++) {
+			fds[i] = ask("/session?follow=1&from=4000", SSE);
+			(void)get(fds[i], "mine");
+		}
+		tell("/break");
+		tell("/append");
+		for (int i = 0; i < FOLLOWERS; i++)
+			ended += !strstr(get(fds[i], NULL), "theirs");
+		auto_free char *log = NULL;
+		size_t n = 0;
+		must(file_slurp(said, 1 << 20, &log, &n) == 0, "the log");
+		ok(ended == FOLLOWERS && times(log, ": events of ") == round,
+		        "%d streams end, the log has %d line(s)", ended, round);
+		tell("/mend");
+		ok(strstr(get(ask("/session?from=4000", SSE), NULL), "theirs"), "it is read again");
+	}
+}
+
 static void remove_dir(const char *dir)
 {
 	char command[128];
@@ -267,7 +314,7 @@ static void remove_dir(const char *dir)
 
 int main(void)
 {
-	char dir[] = "/tmp/agentbox-stream-XXXXXX";
+	char dir[] = "/tmp/agentbox-stream-XXXXXX", said[64];
 	test_frames();
 	int l = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	address_len =
@@ -277,11 +324,17 @@ int main(void)
 	        "listen");
 	must(mkdtemp(dir) != NULL, "a directory");
 	pid_t child = fork();
-	if (child == 0)
+	snprintf(said, sizeof(said), "%s/said", dir);
+	if (child == 0) {
+		if (!freopen(said, "w", stderr))
+			exit(3);
 		exit(serve(l, dir));
+	}
+	fd_close(l); /* only the server's: when it dies, the test does not wait for it */
 	test_backlog();
 	test_follow();
 	test_many();
+	test_unreadable(said);
 	int status;
 	ok(waitpid(child, &status, WNOHANG) == 0, "the server is up");
 	kill(child, SIGKILL);
