@@ -90,9 +90,9 @@ static void line(struct writer *w, enum paint paint, const char *mark, const cha
 	writer_own(w, paint, mark);
 	size_t reserve = neutral_width(tail, strlen(tail)) + 2;
 	writer_cut(w, PAINT_TOOL, reserve, name);
-	/* The title often begins with the name: "Bash: ls". */
+	/* The title often begins with the name: "Bash: ls", "Write out/hello.txt". */
 	size_t n = strlen(name);
-	if (strncmp(title, name, n) == 0 && title[n] == ':')
+	if (strncmp(title, name, n) == 0 && (title[n] == ':' || title[n] == ' '))
 		title += n + 1;
 	title += strspn(title, " ");
 	if (*title && strcmp(title, name) != 0) {
