@@ -601,7 +601,11 @@ struct stdio *stdio_new(struct daemon *d, const struct stdio_spec *spec)
 	s->d = d;
 	s->spec = *spec;
 	s->sock = s->stdin_fd = -1;
-	s->control = (struct buf)BUF_INIT(CONTROL_MAX);
+	/* Whole from the start: it must not move when a frame is put behind one that is on its way.
+	 */
+	s->control = (struct buf){.p = xrealloc(NULL, 1, CONTROL_MAX + 1),
+	        .room = CONTROL_MAX + 1,
+	        .limit = CONTROL_MAX};
 	s->buffers = xrealloc(NULL, 1, 2 * LANE_BYTES + STDIO_FRAME_MAX);
 	lane_init(s, &s->out, STDIO_STDOUT, s->buffers);
 	lane_init(s, &s->err, STDIO_STDERR, s->buffers + LANE_BYTES);

@@ -36,6 +36,9 @@ like 'a slow client does not hold the others' "$( (printf 'GET /hea'; sleep 1) |
 raw --idle 1500 --then /healthz >"$T/out"
 like '1500 idle connections: still answering' "$(cat "$T/out")" '200'
 like 'a frame of no known stream ends the connection' "$(raw --bad-frames)" 'closed'
+for i in 1 2 3 4 5; do
+	is "a frame that comes with the request does not disturb what is sent ($i)" "$(raw --eager)" '7,7 {"layers":'
+done
 is 'a gone client does not cancel its run' "$(req -m 0.3 http://x/v1/runs -H 'Accept: text/event-stream' -d '{"session":{"userId":"u","goalId":"gone"},"harness":"hello","prompt":"x"}' >/dev/null 2>&1; sleep 2; abctl runs --session u/gone --json | json 'l.status||(l.runs&&l.runs[0].status)')" succeeded
 like 'the API describes itself' "$(req http://x/v1/openapi.json)" '"openapi"'
 like 'metrics' "$(req http://x/metrics)" '^agentbox_runs_total\{status="succeeded"\} [1-9]'
