@@ -4,12 +4,26 @@
 #include "abctl/fail.h"
 #include "abctl/verb.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
+
+/* Started without one of 0, 1, 2, the next descriptor we open would be taken for it. */
+static void fill_stdio(void)
+{
+	int fd;
+	do {
+		fd = open("/dev/null", O_RDWR);
+	} while (fd >= 0 && fd <= 2);
+	if (fd > 2)
+		close(fd);
+}
 
 int main(int argc, char **argv)
 {
+	fill_stdio();
 	const char *socket = getenv("AGENTBOX_SOCKET");
 	struct cli cli = {.socket = socket && *socket ? socket : "/run/agentbox/agentbox.sock"};
 	const struct opt *tables[] = {verb_common, NULL};

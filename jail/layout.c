@@ -2,6 +2,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
@@ -208,6 +209,34 @@ static int take_lock(struct state *s, struct err *e)
 	return 0;
 }
 
+/* Ours has our lock, or nothing but what may be put there before the first start.  A typing error
+ * such as `--state /etc` must not fill a directory of somebody else's. */
+static int check_ours(int dir, struct err *e)
+{
+	if (faccessat(dir, "agentboxd.lock", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+		return 0;
+	/* file systems may have been mounted for these */
+	static const char *const may[] = {
+	        ".", "..", "agents", "sessions", "supervisor", "trash", "lost+found"};
+	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	if (!d)
+		return err_errno(e, "reading it");
+	int r = 0;
+	for (struct dirent *it; r == 0 && (it = readdir(d));) {
+		bool expected = false;
+		for (size_t i = 0; i < ARRAY_LEN(may); i++)
+			expected |= strcmp(it->d_name, may[i]) == 0;
+		if (!expected)
+			r = err_set(e, -ENOTEMPTY,
+			        "it is not empty and no state directory of agentboxd ('%.64s' is "
+			        "there): name one that is new or empty",
+			        it->d_name);
+	}
+	closedir(d);
+	return r;
+}
+
 static int open_state(struct state *s, struct err *e)
 {
 	int r = make_path(s->path, e);
@@ -217,6 +246,8 @@ static int open_state(struct state *s, struct err *e)
 	if (s->dir < 0)
 		return err_errno(e, "open");
 	r = root_owned(s->dir, "it", e);
+	if (r == 0)
+		r = check_ours(s->dir, e);
 	if (r == 0)
 		r = take_lock(s, e);
 	if (r == 0)

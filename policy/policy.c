@@ -41,6 +41,26 @@ int policy_find(const struct policy_set *s, const char *name)
 	return -ENOENT;
 }
 
+uint32_t policy_wanted(const struct policy *p)
+{
+	const struct limits *l = &p->limits;
+	const struct {
+		enum layer layer;
+		bool set;
+	} rows[] = {
+	        {LAYER_LIMIT_MEMORY, l->memory_bytes},
+	        {LAYER_LIMIT_PIDS, l->pids},
+	        {LAYER_LIMIT_CPU, l->cpu_milli},
+	        {LAYER_LIMIT_IO, l->io_read_bps || l->io_write_bps},
+	        {LAYER_LIMIT_DISK, l->disk_bytes || l->inodes},
+	};
+	uint32_t warned = p->warned;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		if (!rows[i].set)
+			warned &= ~LAYER_BIT(rows[i].layer);
+	return p->required | warned;
+}
+
 static const struct {
 	const char *name;
 	size_t offset;

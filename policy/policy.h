@@ -146,6 +146,10 @@ MUST_USE int policy_met(const struct policy *p, uint32_t have,
         const char detail[LAYER_COUNT][LAYER_TEXT_MAX],
         const char remedy[LAYER_COUNT][LAYER_TEXT_MAX], struct err *e);
 
+/* Bits of enum layer whose absence is worth saying: what is required, and what is warned about, but
+ * no limit that the policy does not set. */
+uint32_t policy_wanted(const struct policy *p);
+
 /* What was asked must not be more than what root gives: fails naming the limit otherwise.
  * `asked` zero fields mean "as the policy says".  *ret is the smaller of both. */
 MUST_USE int limits_narrow(

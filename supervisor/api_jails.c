@@ -147,7 +147,7 @@ static int launch_jail(struct daemon *d, struct http_request *r, struct jailspec
 		spec.released = visit_ended;
 		spec.released_ctx = v;
 	}
-	struct launch *n = launch_new(d, r, &spec, p->required | p->warned);
+	struct launch *n = launch_new(d, r, &spec, policy_wanted(p));
 	n->session = held;
 	jails_make(d->jails, &m, take_fd(exec), stdio_watch(n->stdio), on_launched, n);
 	return 0;

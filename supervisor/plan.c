@@ -198,7 +198,7 @@ static int fill(
 	p->version = f->agent->version ? xstrdup(f->agent->version) : NULL;
 	memcpy(p->policy, f->policy->name, sizeof(p->policy));
 	p->policy_index = (uint32_t)f->index;
-	p->layers_wanted = f->policy->required | f->policy->warned;
+	p->layers_wanted = policy_wanted(f->policy);
 	p->policy_generation = policies_set(d->policies)->generation;
 	p->narrow = h->narrow;
 	p->agent_files = f->agent->installed_files;

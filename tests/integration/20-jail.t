@@ -68,6 +68,13 @@ is 'node runs' "$(jail -- sh -c 'command -v node >/dev/null && node -e "console.
 is 'python runs' "$(jail -- sh -c 'command -v python3 >/dev/null && python3 -c "print(6*7)" || echo 42')" 42
 is 'git works' "$(jail -- sh -c 'git init -q . && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x && git log --oneline | wc -l')" 1
 
+is 'nor the locks, disks and boot line of the host' "$(jail -- sh -c 'cat /proc/locks /proc/diskstats /proc/cmdline | wc -c')" 0
+is 'without a stdin' "$(timeout 20 "$BIN/abctl" --socket "$T/sock" jail -- sh -c 'cat | wc -c' <&- 2>/dev/null)" 0
+timeout 20 "$BIN/abctl" --socket "$T/sock" jail -- sh -c 'exit 5' >&- 2>/dev/null
+is 'without a stdout' $? 5
+not_asked=$(abctl jail -- true 2>&1 | grep -c 'limit\.disk')
+is 'a limit that the policy does not set is not said to be missing' "$not_asked" 0
+
 # usage
 abctl jail 2>"$T/err"
 is 'no command: usage' $? 100

@@ -21,6 +21,10 @@ mkdir -p "$T/open" "$T/etc/policy"
 chmod 777 "$T/open"
 ok 'a state directory others may write' exits 111 "$BIN/agentboxd" --state "$T/open" --socket "$T/sock"
 like 'says what to do' "$(cat "$T/out")" 'chmod go-w'
+mkdir "$T/foreign"
+touch "$T/foreign/file"
+ok 'a directory that is somebody else'"'"'s' exits 111 "$BIN/agentboxd" --state "$T/foreign" --socket "$T/sock"
+is 'nothing is put into it' "$(ls "$T/foreign")" file
 ok 'a configuration that was named and is missing' exits 111 "$BIN/agentboxd" --state "$T/state" --socket "$T/sock" --config "$T/none.yaml"
 like 'is named' "$(cat "$T/out")" 'none.yaml'
 : >"$T/etc/agentboxd.yaml"
