@@ -4,9 +4,9 @@
 # the unit tests of a folder may link, and what each program links.
 
 MODE ?= release
-CC ?= gcc
+# libFuzzer comes with clang
 ifeq ($(origin CC),default)
-CC := gcc
+CC := $(if $(filter fuzz,$(MODE)),clang,gcc)
 endif
 MUSL_CC ?= musl-gcc
 PREFIX ?= /usr/local
@@ -181,6 +181,9 @@ FUZZ_FOLDERS := abctl supervisor egress jail drivers proto policy base
 FUZZ_LIBS := $(foreach f,$(FUZZ_FOLDERS),$(LIBS_$(f)))
 REPLAYS := $(addprefix $(B)/fuzz/replay-,$(FUZZ_TARGETS))
 FUZZERS := $(addprefix $(B)/fuzz/,$(FUZZ_TARGETS))
+ifeq ($(MODE),fuzz)
+all: $(FUZZERS)
+endif
 
 # The seeds as an ordinary test: the target linked with a small driver.
 $(B)/fuzz/replay-%: fuzz/%.c fuzz/replay.c $(foreach f,$(FUZZ_FOLDERS),$(call archive,$(f)))
