@@ -88,6 +88,10 @@ like() {
 
 finish() {
 	echo "1..$count"
+	if [ $failed != 0 ] && [ -s "$T/log" ]; then
+		echo '# what agentboxd and its children said:'
+		tail -n 60 "$T/log" | sed 's/^/# /'
+	fi
 	exit $failed
 }
 
