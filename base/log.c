@@ -1,10 +1,12 @@
 #include "base/log.h"
+#include "base/mem.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static const char *log_program = "agentbox";
@@ -43,4 +45,30 @@ void log_at(enum log_level level, const char *fmt, ...)
 	line[n++] = '\n';
 	(void)!write(STDERR_FILENO, line, (size_t)n); /* nowhere left to report to */
 	errno = saved;
+}
+
+static const struct {
+	const char *name;
+	enum log_level level;
+} log_levels[] = {
+        {"err", LOG_LEVEL_ERR},
+        {"warn", LOG_LEVEL_WARN},
+        {"info", LOG_LEVEL_INFO},
+        {"debug", LOG_LEVEL_DEBUG},
+};
+
+const char *log_level_name(enum log_level level)
+{
+	for (size_t i = 0; i < ARRAY_LEN(log_levels); i++)
+		if (log_levels[i].level == level)
+			return log_levels[i].name;
+	return "info";
+}
+
+int log_level_by_name(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(log_levels); i++)
+		if (strcmp(log_levels[i].name, name) == 0)
+			return log_levels[i].level;
+	return -1;
 }

@@ -15,6 +15,10 @@ enum log_level { LOG_LEVEL_ERR = 3, LOG_LEVEL_WARN = 4, LOG_LEVEL_INFO = 6, LOG_
 void log_init(const char *program, enum log_level level);
 void log_at(enum log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* The words of the command lines: err, warn, info, debug. */
+const char *log_level_name(enum log_level level); /* "info" for what is none */
+int log_level_by_name(const char *name);          /* enum log_level, or -1 */
+
 #define log_err(...)   log_at(LOG_LEVEL_ERR, __VA_ARGS__)
 #define log_warn(...)  log_at(LOG_LEVEL_WARN, __VA_ARGS__)
 #define log_info(...)  log_at(LOG_LEVEL_INFO, __VA_ARGS__)

@@ -30,16 +30,11 @@ static bool id(const char *text, unsigned *ret)
 
 static bool level(const char *text, enum log_level *ret)
 {
-	static const struct {
-		const char *name;
-		enum log_level level;
-	} all[] = {{"err", LOG_LEVEL_ERR}, {"warn", LOG_LEVEL_WARN}, {"info", LOG_LEVEL_INFO},
-	        {"debug", LOG_LEVEL_DEBUG}};
-	for (size_t i = 0; i < ARRAY_LEN(all); i++)
-		if (strcmp(all[i].name, text) == 0) {
-			*ret = all[i].level;
-			return true;
-		}
+	int found = log_level_by_name(text);
+	if (found >= 0) {
+		*ret = (enum log_level)found;
+		return true;
+	}
 	return false;
 }
 

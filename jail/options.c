@@ -25,24 +25,6 @@ const char options_help[] =
 
 static const struct {
 	const char *name;
-	enum log_level level;
-} levels[] = {
-        {"err", LOG_LEVEL_ERR},
-        {"warn", LOG_LEVEL_WARN},
-        {"info", LOG_LEVEL_INFO},
-        {"debug", LOG_LEVEL_DEBUG},
-};
-
-const char *options_level_name(enum log_level l)
-{
-	for (size_t i = 0; i < ARRAY_LEN(levels); i++)
-		if (levels[i].level == l)
-			return levels[i].name;
-	return "info";
-}
-
-static const struct {
-	const char *name;
 	size_t at; /* of the char * in struct options */
 	const char *dflt;
 } paths[] = {
@@ -78,11 +60,10 @@ static int set_path(char **to, const char *name, const char *value, struct err *
 
 static int set_level(struct options *o, const char *value, struct err *e)
 {
-	for (size_t i = 0; i < ARRAY_LEN(levels); i++) {
-		if (strcmp(levels[i].name, value) == 0) {
-			o->log_level = levels[i].level;
-			return 0;
-		}
+	int level = log_level_by_name(value);
+	if (level >= 0) {
+		o->log_level = (enum log_level)level;
+		return 0;
 	}
 	return err_set(e, -EINVAL, "--log-level %s: not one of err, warn, info, debug", value);
 }

@@ -32,7 +32,5 @@ MUST_USE int options_parse(int argc, char *const *argv, struct options *ret, str
 void options_done(struct options *o);
 
 extern const char options_help[];
-/* The level's name as the children take it. */
-const char *options_level_name(enum log_level l);
 
 #endif

@@ -278,7 +278,7 @@ static void fill_argv(
 void peers_init(struct daemon *d)
 {
 	const struct daemon_config *c = &d->policies->set->config;
-	const char *level = options_level_name(d->options->log_level);
+	const char *level = log_level_name(d->options->log_level);
 	fill_argv(&d->supervisor_argv, "agentbox-supervisor", c->supervisor_uid, c->supervisor_gid,
 	        level);
 	fill_argv(&d->egress_argv, "agentbox-egress", c->egress_uid, c->egress_gid, level);

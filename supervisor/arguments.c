@@ -1,7 +1,6 @@
 #include "supervisor/arguments.h"
 
 #include "base/ids.h"
-#include "base/mem.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,20 +19,11 @@ static int number(
 
 static int log_level(const char *name, const char *text, unsigned long *ret, struct err *e)
 {
-	static const struct {
-		const char *name;
-		enum log_level level;
-	} levels[] = {
-	        {"err", LOG_LEVEL_ERR},
-	        {"warn", LOG_LEVEL_WARN},
-	        {"info", LOG_LEVEL_INFO},
-	        {"debug", LOG_LEVEL_DEBUG},
-	};
-	for (size_t i = 0; i < ARRAY_LEN(levels); i++)
-		if (strcmp(text, levels[i].name) == 0) {
-			*ret = levels[i].level;
-			return 0;
-		}
+	int level = log_level_by_name(text);
+	if (level >= 0) {
+		*ret = (unsigned long)level;
+		return 0;
+	}
 	return number(name, text, LOG_LEVEL_DEBUG, ret, e);
 }
 

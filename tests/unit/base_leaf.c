@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "base/id.h"
 #include "base/list.h"
+#include "base/log.h"
 #include "tests/t.h"
 
 #include <fcntl.h>
@@ -124,8 +125,16 @@ static void lists(void)
 	ok(list_empty(&head) && !list_first(&head, struct item, link), "empty");
 }
 
+static void levels(void)
+{
+	ok(log_level_by_name("err") == LOG_LEVEL_ERR && log_level_by_name("loud") == -1,
+	        "a log level by its word");
+	is_str(log_level_name(LOG_LEVEL_DEBUG), "debug", "and back");
+}
+
 int main(void)
 {
+	levels();
 	errors();
 	buffers();
 	ids();
