@@ -74,7 +74,7 @@ static void test_exclusive(void)
 static void test_in_use(void)
 {
 	if (geteuid() != 0) {
-		ok(1, "processes of a block # SKIP needs root");
+		skip_one("processes of a block", "needs root");
 		return;
 	}
 	struct leases l;
