@@ -220,9 +220,9 @@ PROVE := prove --timer -e 'timeout -k 5 600'
 INTEGRATION := $(sort $(wildcard tests/integration/*.t))
 JOBS_unit := 2
 
-.PHONY: help deps test check unit replay integration asan fuzz lint bench demo install
+.PHONY: help deps test check unit replay test-programs integration asan fuzz lint bench demo install
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 22
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 22
 
 deps: ## installs the Debian packages needed (as root), or prints the command
 	$(Q)tools/deps.sh
@@ -237,6 +237,8 @@ unit: $(UNIT_TESTS)
 
 replay: $(REPLAYS)
 	$(Q)$(PROVE) $(REPLAYS)
+
+test-programs: all $(UNIT_TESTS) $(ESCAPES) $(FAKES) ## builds all that tests run, and runs nothing
 
 integration: all unit $(ESCAPES) $(FAKES)
 	$(Q)BIN=$(abspath $(BIN)) TESTS=$(abspath $(B)/tests) $(PROVE) $(INTEGRATION)

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Installs what building and testing need (Debian packages), or says which
-# command would: `make deps`.  Nothing is done when all of it is there.
+# command would: `make deps`.  `all` is with lint's tools, `vm` with those of tests/vm.  Nothing is done
+# when all of it is there.
 set -eu
 
 build='gcc make pkg-config musl-tools linux-libc-dev libc6-dev libseccomp-dev libnl-3-dev
@@ -11,8 +12,13 @@ tests='perl nodejs npm curl procps util-linux iproute2 bubblewrap ca-certificate
 openssl'
 lint='clang clang-tidy clang-format cppcheck shellcheck mandoc libclang-rt-14-dev'
 
+vm='qemu-system-x86 qemu-utils mmdebstrap debian-archive-keyring cpio e2fsprogs'
+
 want="$build $tests"
-[ "${1:-}" = all ] && want="$want $lint"
+case ${1:-} in
+all) want="$want $lint" ;;
+vm) want="$want $vm" ;;
+esac
 
 missing=''
 for package in $want; do

@@ -80,7 +80,7 @@ need cppcheck && step 'cppcheck' cppcheck -q -j"$jobs" -I. --std=c11 --enable=wa
 	base proto policy drivers jail egress supervisor abctl
 
 scripts() {
-	files '*.sh' 'tests/integration/*.t' .ci/run | xargs grep -lE '^#!.*(sh|bash)$|shellcheck shell=' |
+	files '*.sh' 'tests/integration/*.t' 'tests/vm/*' .ci/run | xargs grep -lE '^#!.*(sh|bash)$|shellcheck shell=' |
 		xargs -P"$jobs" -n4 shellcheck -x
 }
 need shellcheck && step 'shellcheck' scripts
