@@ -7,6 +7,8 @@
 #ifndef SUPERVISOR_API_H
 #define SUPERVISOR_API_H
 
+#include <stdint.h>
+
 struct daemon;
 struct http_request;
 
@@ -41,5 +43,8 @@ struct http_request;
 #define API_DECLARE(name) void api_##name(struct daemon *d, struct http_request *r);
 API_HANDLERS(API_DECLARE)
 #undef API_DECLARE
+
+/* A request for a command in a session that waited (exec_wait.h). */
+void api_session_exec_again(struct daemon *d, struct http_request *r, int64_t deadline_ms);
 
 #endif

@@ -1,5 +1,6 @@
 #include "supervisor/api.h"
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/limits.h"
@@ -8,6 +9,7 @@
 #include "proto/stdio.h"
 #include "supervisor/body.h"
 #include "supervisor/daemon.h"
+#include "supervisor/exec_wait.h"
 #include "supervisor/http.h"
 #include "supervisor/jailspec.h"
 #include "supervisor/jails.h"
@@ -19,7 +21,10 @@
 
 #include <strings.h>
 
-enum { NOTICES_MAX = 16 << 10 };
+enum {
+	NOTICES_MAX = 16 << 10,
+	EXEC_WAIT_MS = 30000, /* for a session that is between two jails: they take milliseconds */
+};
 
 /* A request whose jail is being made. */
 struct launch {
@@ -28,6 +33,8 @@ struct launch {
 	struct stdio *stdio;          /* owned until its client or the lack of one takes it */
 	uint32_t wanted;              /* layers the policy asks for, to name those missing */
 	struct session *session;      /* whose workspace it has for itself, or NULL */
+	uint64_t joins;               /* the jail it joins, or 0 */
+	int64_t deadline_ms;          /* until when it may look for another to join */
 };
 
 /* A command in a jail of its own with a session's workspace: runs of the session wait for it, other
@@ -79,7 +86,9 @@ static void on_launched(void *ctx, const struct jail_reply *reply, int fds[MSG_F
 	struct http_request *r = n->request;
 	struct stdio *s = n->stdio;
 	if (reply->err.code < 0) {
-		if (r)
+		if (r && reply->err.code == -ESRCH && n->joins)
+			exec_wait(n->d->execs, r, http_param(r, 0), n->joins, n->deadline_ms);
+		else if (r)
 			problem_err(r, &reply->err, PROBLEM_POLICY_UNMET);
 		stdio_abandon(s);
 	} else {
@@ -176,39 +185,47 @@ void api_jail_create(struct daemon *d, struct http_request *r)
 }
 
 /* Into the jail that a run or another command of the session has just now. */
-static int launch_exec(
-        struct daemon *d, struct http_request *r, struct jailspec *j, uint64_t jail, struct err *e)
+static int launch_exec(struct daemon *d, struct http_request *r, struct jailspec *j, uint64_t jail,
+        int64_t deadline_ms, struct err *e)
 {
 	int exec = jailspec_pack(j, e);
 	if (exec < 0)
 		return exec;
 	struct stdio_spec spec = {.tty = j->tty, .rows = j->rows, .cols = j->cols};
 	struct launch *n = launch_new(d, r, &spec, 0);
+	n->joins = jail;
+	n->deadline_ms = deadline_ms;
 	jails_watch(d->jails, jail, stdio_watch(n->stdio));
 	jails_exec(d->jails, jail, j->tty ? JAIL_MAKE_TTY : 0, exec, on_launched, n);
 	return 0;
 }
 
-void api_session_exec(struct daemon *d, struct http_request *r)
+void api_session_exec_again(struct daemon *d, struct http_request *r, int64_t deadline_ms)
 {
 	struct err e;
 	const char *id = http_param(r, 0);
 	auto_json struct json *body = NULL;
 	auto_jailspec struct jailspec j = {.policy = NULL};
 	auto_buf struct buf known = BUF_INIT(64 << 10);
-	if (!wants_upgrade(r))
-		return;
 	if (sessions_show(d->sessions, id, &known, &e) < 0 ||
 	        read_spec(r, &j, &body, false, &e) < 0) {
 		problem_err(r, &e, PROBLEM_POLICY_UNMET);
 		return;
 	}
 	const struct session *live = sessions_live(d->sessions, id);
-	int rc;
-	if (live && live->jail)
-		rc = launch_exec(d, r, &j, live->jail, &e);
+	int rc = 0;
+	if (exec_must_wait(live, 0))
+		exec_wait(d->execs, r, id, 0, deadline_ms);
+	else if (live && live->jail)
+		rc = launch_exec(d, r, &j, live->jail, deadline_ms, &e);
 	else
 		rc = launch_jail(d, r, &j, id, &e);
 	if (rc < 0)
 		problem_err(r, &e, PROBLEM_POLICY_UNMET);
+}
+
+void api_session_exec(struct daemon *d, struct http_request *r)
+{
+	if (wants_upgrade(r))
+		api_session_exec_again(d, r, clock_mono_ms() + EXEC_WAIT_MS);
 }

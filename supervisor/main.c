@@ -10,9 +10,11 @@
 #include "base/log.h"
 #include "base/privs.h"
 #include "proto/children.h"
+#include "supervisor/api.h"
 #include "supervisor/arguments.h"
 #include "supervisor/daemon.h"
 #include "supervisor/eventlog.h"
+#include "supervisor/exec_wait.h"
 #include "supervisor/filter.h"
 #include "supervisor/harnesses.h"
 #include "supervisor/http.h"
@@ -125,6 +127,7 @@ static int open_state(struct daemon *d, struct err *e)
 	d->policies = policies_new();
 	d->sessions = sessions_new(d);
 	d->runs = runs_new(d);
+	d->execs = exec_waits_new(d, api_session_exec_again);
 	d->jails = jails_new(d, CHILD_CONTROL,
 	        &(struct jails_calls){.policies = on_policies, .stop = on_stop, .lost = on_lost});
 	harnesses_checker(d->harnesses, check_harness, d);

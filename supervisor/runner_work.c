@@ -230,6 +230,7 @@ void runner_work_kill(struct run *r)
 	if (r->deadline.inflight)
 		loop_cancel(r->d->loop, &r->deadline);
 	seed_close(take(r->seed));
+	r->session->jail = 0; /* nothing joins what is ending */
 	jails_kill(r->d->jails, r->watch.jail);
 	active_timer(r, REKILL_MS, kill_again);
 }
