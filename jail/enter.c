@@ -19,7 +19,6 @@
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <linux/keyctl.h>
-#include <linux/openat2.h>
 #include <linux/prctl.h>
 #include <linux/seccomp.h>
 
@@ -55,9 +54,7 @@ SYSC_CHILD static long view(struct enter *c)
 
 SYSC_CHILD static long attach_strict(const struct enter_mount *m)
 {
-	struct open_how how = {.flags = O_PATH | O_CLOEXEC,
-	        .resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
-	long at = sysc(SYS_openat2, AT_FDCWD, m->target, &how, sizeof(how));
+	long at = sysc_place(m->target);
 	if (at < 0)
 		return at;
 	long r = sysc(SYS_move_mount, m->fd, "", at, "",
@@ -171,6 +168,21 @@ SYSC_CHILD static long null_stdio(struct enter *c)
 	return fd < 0 ? fd : 0;
 }
 
+/* While everything may still be opened; files of a jail's own mounts are closed to PID 1's id. */
+SYSC_CHILD static long rules(struct enter *c)
+{
+	if (!c->landlock)
+		return 0;
+	c->ruleset = landlock_make(c->landlock, c->rules, c->nrules);
+	return c->ruleset < 0 ? c->ruleset : 0;
+}
+
+/* After no_new_privs, without which the kernel wants a capability; before the descriptors go. */
+SYSC_CHILD static long enforce(struct enter *c)
+{
+	return c->landlock ? landlock_enforce(c->ruleset) : 0;
+}
+
 SYSC_CHILD static long own_users(struct enter *c)
 {
 	return sysc(SYS_setns, c->userns, CLONE_NEWUSER);
@@ -263,6 +275,7 @@ static const struct {
         {"layer mountns: attaching the jail's mounts", attach},
         {"layer proc: /proc and its masks", proc},
         {"layer dev: opening /dev/null", null_stdio},
+        {"layer landlock: making the rules", rules},
         {"layer userns: entering the jail's user namespace", own_users},
         {"layer caps: securebits", securebits},
         {"layer userns: changing ids", ids},
@@ -270,6 +283,7 @@ static const struct {
         {"layer keyring: new session keyring", keyring},
         {"layer nnp: no_new_privs", process},
         {"layer caps: what the kernel says is not what was set", verify},
+        {"layer landlock: enforcing the rules", enforce},
         {"descriptors of the program", descriptors},
         {"layer rlimits: setting resource limits", rlimits},
         {"layer seccomp: installing the filter", seccomp},

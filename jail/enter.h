@@ -12,13 +12,17 @@
 
 #include "base/err.h"
 #include "jail/caps.h"
+#include "jail/landlock.h"
+#include "policy/policy.h"
+#include "proto/jail.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <linux/filter.h>
 
-enum { ENTER_MOUNTS = 20, ENTER_RLIMITS = 12 };
+/* Rules: those of every jail, the policy's mounts, a jail's binds. */
+enum { ENTER_MOUNTS = 20, ENTER_RLIMITS = 12, ENTER_RULES = 20 + POLICY_MOUNTS + JAIL_BINDS };
 
 struct enter_mount {
 	int fd;             /* detached mount; borrowed */
@@ -39,6 +43,9 @@ struct enter {
 	uint32_t masks;   /* template.masks */
 	struct enter_mount mounts[ENTER_MOUNTS];
 	size_t nmounts;
+	int landlock; /* landlock_abi(), 0: none */
+	struct landlock_rule rules[ENTER_RULES];
+	size_t nrules;
 	struct enter_rlimit rlimits[ENTER_RLIMITS];
 	size_t nrlimits;
 	struct caps_identity who;
@@ -47,6 +54,8 @@ struct enter {
 	int control;      /* becomes fd 3 */
 	int program;      /* memfd to exec */
 	const char *name; /* argv[0] */
+
+	long ruleset; /* the child's own, between two of its steps */
 
 	/* the answer */
 	int step;  /* index of the last step begun */

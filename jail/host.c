@@ -8,6 +8,7 @@
 #include "base/fd.h"
 #include "base/ids.h"
 #include "base/mem.h"
+#include "jail/landlock.h"
 #include "jail/mounts.h"
 #include "jail/net.h"
 #include "jail/template.h"
@@ -78,6 +79,22 @@ static int try_keyring(void *unused)
 	(void)unused;
 	long r = syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL);
 	return r < 0 && errno != ENOSYS ? -errno : 0;
+}
+
+/* Enforced in a child that may then list "/" and nothing else. */
+static int try_landlock(void *unused)
+{
+	(void)unused;
+	static const struct landlock_rule names = {"/", LANDLOCK_LIST, false};
+	int abi = landlock_abi();
+	if (!abi)
+		return -EOPNOTSUPP;
+	long r = landlock_make(abi, &names, 1);
+	if (r >= 0)
+		r = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : landlock_enforce(r);
+	if (r < 0)
+		return (int)r;
+	return open("/proc/self/status", O_RDONLY | O_CLOEXEC) < 0 && errno == EACCES ? 0 : -EPERM;
 }
 
 static int try_caps(void *unused)
@@ -245,10 +262,18 @@ static void probe_namespaces(struct host *h)
 	}
 }
 
+static const char *landlock_covers(void)
+{
+	int abi = landlock_abi();
+	return abi >= LANDLOCK_ABI_SCOPES  ? "files, devices, signals, abstract sockets"
+	       : abi >= LANDLOCK_ABI_IOCTL ? "files, devices (signals and abstract sockets: 6.12)"
+	                                   : "files (devices: Linux 6.10; signals, sockets: 6.12)";
+}
+
 static void probe_tasks(struct host *h)
 {
 	static const bool without = false, with = true;
-	static const struct {
+	const struct {
 		enum layer layer;
 		int (*fn)(void *);
 		const bool *arg;
@@ -259,6 +284,8 @@ static void probe_tasks(struct host *h)
 	                "run agentboxd as root; do not bound its capabilities"},
 	        {LAYER_NNP, try_nnp_and_seccomp, &without, "set", "Linux 3.5 or newer"},
 	        {LAYER_SECCOMP, try_nnp_and_seccomp, &with, "filter mode", "CONFIG_SECCOMP_FILTER"},
+	        {LAYER_LANDLOCK, try_landlock, &without, landlock_covers(),
+	                "CONFIG_SECURITY_LANDLOCK, landlock among lsm= of the boot line"},
 	        {LAYER_KEYRING, try_keyring, &without, "joined a new one",
 	                "allow keyctl to agentboxd (its unit's SystemCallFilter)"},
 	        {LAYER_RLIMITS, try_rlimit, &without, "set", "allow prlimit64 to agentboxd"},

@@ -204,6 +204,8 @@ static uint32_t layers_of(const struct launch_spec *spec)
 	const struct limits *l = spec->limits;
 	uint32_t layers =
 	        layers_of_kind(LAYER_KIND_ISOLATION) | cgroup_limits_in_force(spec->kit->tree);
+	if (!landlock_abi())
+		layers &= ~LAYER_BIT(LAYER_LANDLOCK);
 	/* The size of a tmpfs is a limit; a directory of the host has none of ours. */
 	if (spec->workspace < 0 && spec->home < 0 && l->disk_bytes)
 		layers |= LAYER_BIT(LAYER_LIMIT_DISK);
@@ -255,6 +257,9 @@ static void describe_child(
 	        .name = "agentbox-init"};
 	memcpy(c->mounts, v->mounts, sizeof(c->mounts));
 	c->nmounts = v->n;
+	c->landlock = landlock_abi();
+	memcpy(c->rules, v->rules, sizeof(c->rules));
+	c->nrules = v->nrules;
 	set_rlimits(c, spec->limits);
 }
 
@@ -380,6 +385,10 @@ int launch_worker(
 	                .gid = ID_INNER_AGENT,
 	                .keep = 0,
 	                .securebits = CAPS_SECUREBITS_FINAL},
+	        .landlock = landlock_abi(),
+	        .rules = {{"/workspace", LANDLOCK_KEEP, false},
+	                {"/home/agent", LANDLOCK_KEEP, false}},
+	        .nrules = 2,
 	        .control = theirs,
 	        .program = worker_memfd,
 	        .name = "agentbox-worker"};

@@ -1,5 +1,8 @@
 #include "jail/sysc.h"
 
+#include <fcntl.h>
+#include <linux/openat2.h>
+
 /* The kernel keeps r8 and r9 over the call, so the child finds its function there; its rsp is
  * the top of the new stack.  The parent goes on at 1 with its own. */
 __attribute__((noinline)) long sysc_clone(struct clone_args *a, int (*fn)(void *), void *arg)
@@ -23,4 +26,11 @@ __attribute__((noinline)) long sysc_clone(struct clone_args *a, int (*fn)(void *
 	                 "r"(r9), [exit] "i"(SYS_exit_group)
 	                 : "rcx", "r11", "memory");
 	return ret;
+}
+
+SYSC_CHILD long sysc_place(const char *path)
+{
+	struct open_how how = {.flags = O_PATH | O_CLOEXEC,
+	        .resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
+	return sysc(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
 }

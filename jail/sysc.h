@@ -42,4 +42,7 @@ static inline long sysc_call(long nr, long a, long b, long c, long d, long e, lo
  * (16-byte aligned, size too).  The child's pid, or -errno. */
 long sysc_clone(struct clone_args *a, int (*fn)(void *), void *arg);
 
+/* An O_PATH fd of what is at `path`, over no link of any kind; -ELOOP where one is in the way. */
+long sysc_place(const char *path);
+
 #endif

@@ -29,6 +29,13 @@ static int own(struct view *v, int fd)
 	return fd;
 }
 
+static void allow(struct view *v, const char *path, enum landlock_may may, bool optional)
+{
+	assert(v->nrules < ENTER_RULES);
+	v->rules[v->nrules++] =
+	        (struct landlock_rule){.path = path, .may = may, .optional = optional};
+}
+
 void view_done(struct view *v)
 {
 	for (size_t i = 0; i < v->nowned; i++)
@@ -177,6 +184,7 @@ static int add_bind(struct view *v, const struct launch_spec *spec, int mnt,
 	if (mount < 0)
 		return mount;
 	add(v, own(v, mount), b->target, true);
+	allow(v, b->target, b->writable ? LANDLOCK_OWN : LANDLOCK_RUN, false);
 	return 0;
 }
 
@@ -202,10 +210,41 @@ static int add_binds(struct view *v, const struct launch_spec *spec, struct err 
 	return mounts_restrict(mnt, MOUNT_ATTR_RDONLY, e);
 }
 
+/* ---- the same to Landlock ---- */
+
+static void allow_all(struct view *v, const struct policy *p)
+{
+	static const struct landlock_rule every_jail[] = {
+	        {"/", LANDLOCK_LIST, false},
+	        {"/usr", LANDLOCK_RUN, true},
+	        {"/bin", LANDLOCK_RUN, true}, /* a link on a merged-usr system, as the next six */
+	        {"/sbin", LANDLOCK_RUN, true},
+	        {"/lib", LANDLOCK_RUN, true},
+	        {"/lib32", LANDLOCK_RUN, true},
+	        {"/lib64", LANDLOCK_RUN, true},
+	        {"/libx32", LANDLOCK_RUN, true},
+	        {"/opt", LANDLOCK_RUN, false},
+	        {"/etc", LANDLOCK_READ, false},
+	        {"/proc", LANDLOCK_READ, false},
+	        {"/dev", LANDLOCK_DEVICES, false},
+	        {"/dev/shm", LANDLOCK_KEEP, false},
+	        {"/run", LANDLOCK_KEEP, false},
+	        {"/tmp", LANDLOCK_OWN, false},
+	        {"/home/agent", LANDLOCK_OWN, false},
+	        {"/workspace", LANDLOCK_OWN, false},
+	};
+	for (size_t i = 0; i < ARRAY_LEN(every_jail); i++)
+		allow(v, every_jail[i].path, every_jail[i].may, every_jail[i].optional);
+	for (uint32_t i = 0; i < p->nmounts; i++)
+		allow(v, p->mounts[i].target, p->mounts[i].writable ? LANDLOCK_OWN : LANDLOCK_RUN,
+		        p->mounts[i].optional);
+}
+
 int view_make(const struct launch_spec *spec, struct view *ret, struct err *e)
 {
 	const struct kit *k = spec->kit;
 	struct view v = {.n = 0, .nowned = 0};
+	allow_all(&v, spec->policy);
 	add(&v, k->mounts[KIT_DEVPTS], "/dev/pts", false);
 	add(&v, k->mounts[KIT_SHM], "/dev/shm", false);
 	add(&v, k->mounts[KIT_TMP], "/tmp", false);

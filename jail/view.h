@@ -17,6 +17,8 @@
 struct view {
 	struct enter_mount mounts[ENTER_MOUNTS]; /* in the order of attaching */
 	size_t n;
+	struct landlock_rule rules[ENTER_RULES]; /* the same, to Landlock */
+	size_t nrules;
 	int owned[ENTER_MOUNTS]; /* closed by view_done once the child has them */
 	size_t nowned;
 };

@@ -28,6 +28,7 @@
 	X(CAPS, "caps", ISOLATION, "no capabilities, locked securebits")                           \
 	X(NNP, "nnp", ISOLATION, "no_new_privs")                                                   \
 	X(SECCOMP, "seccomp", ISOLATION, "system call filter")                                     \
+	X(LANDLOCK, "landlock", ISOLATION, "second layer on files, signals and abstract sockets")  \
 	X(KEYRING, "keyring", ISOLATION, "own session keyring")                                    \
 	X(RLIMITS, "rlimits", ISOLATION, "per-process resource limits")                            \
 	X(EGRESS, "egress", ISOLATION, "the one way out, decided outside the jail")                \

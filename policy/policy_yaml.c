@@ -403,7 +403,7 @@ static const struct key policy_rows[] = {
                 .type = KEY_OTHER,
                 .set = set_layers,
                 .want = "map of layer to require or warn",
-                .dflt = "isolation: require, limits: warn",
+                .dflt = "isolation: require; landlock, limits: warn",
                 .doc = "What a host must have.  `limits` and `isolation` stand for all layers of "
                        "that kind; isolation is relaxed layer by layer only."},
         {.name = "egress", .type = KEY_MAP, .sub = &egress_keys},
