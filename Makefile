@@ -206,7 +206,8 @@ $(B)/tests/escape/%: tests/escape/%.c $(wildcard tests/escape/*.h) tests/t.h
 
 $(B)/tests/fakes/%: tests/fakes/%.c $(call archives_of,jail)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP $(ALL_LDFLAGS) $< $(call archives_of,jail) $(LIBS_base) -o $@
+	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP $(ALL_LDFLAGS) $< $(call archives_of,jail) $(LIBS_base) \
+		$(LIBS_policy) $(LIBS_jail) -o $@
 
 BENCHES := $(patsubst bench/%.c,$(B)/bench/%,$(wildcard bench/*.c))
 $(B)/bench/%: bench/%.c $(call archives_of,abctl) $(call archives_of,jail)

@@ -1,73 +1,159 @@
-/* Taking more than a share. */
-#include "escape.h"
+/* Taking more than a share: every good that the kernel counts has an end, and the end is the
+ * jail's. */
+#include "attempt.h"
 
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/shm.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <time.h>
 
-static void sizes(void)
-{
-	static const char *const dirs[] = {"/tmp", "/dev/shm", "/run", "/workspace", "/home/agent"};
-	for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++) {
-		struct statvfs v;
-		ok(statvfs(dirs[i], &v) == 0 && v.f_blocks > 0 && v.f_files > 0 &&
-		                v.f_files < 100000000 &&
-		                (uint64_t)v.f_blocks * v.f_frsize < (uint64_t)1 << 40,
-		        "%s has a size and a number of inodes", dirs[i]);
-	}
-}
+enum {
+	/* Far above what the harness's policy gives (4 MiB, 200 files), far below what hurts. */
+	BYTES_MOST = 64 << 20,
+	FILES_MOST = 20000,
+	TERMINALS_MOST = 130,
+	SIGNALS_MOST = 6000,
+	VMAS_MOST = 200000,
+};
 
-static void small_runs_full(void)
+static enum answer fill_bytes(const struct attempt *a)
 {
 	static char block[1 << 16];
-	int fd = open("/run/fill", O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
-	ok(fd >= 0, "a file in the smallest file system");
-	long n = 1;
-	for (int i = 0; i < 1024 && n > 0; i++) /* 64 MiB at most, should it not end */
+	char path[64];
+	(void)snprintf(path, sizeof(path), "%s/fill", a->path);
+	int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	ssize_t n = fd < 0 ? 0 : 1;
+	if (n == 0)
+		return BROKEN;
+	for (long done = 0; done < BYTES_MOST && n > 0; done += n)
 		n = write(fd, block, sizeof(block));
-	ok(n < 0 && errno == ENOSPC, "it is full at its size");
+	enum answer answer = answer_of(n, a);
 	close(fd);
-	unlink("/run/fill");
+	(void)unlink(path);
+	return answer;
 }
 
-static void memory(void)
+static enum answer fill_inodes(const struct attempt *a)
 {
-	size_t n = (size_t)64 << 20;
-	void *p = mmap(NULL, n, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	ok(p != MAP_FAILED, "64 MiB of address space");
-	FAILS2(mlock(p, n), ENOMEM, EPERM, "pin them");
-	munmap(p, n);
+	char path[64];
+	int made = 0, r = 0, code = 0;
+	for (; made < FILES_MOST && r >= 0; made++) {
+		(void)snprintf(path, sizeof(path), "%s/f%d", a->path, made);
+		r = mknod(path, S_IFREG | 0600, 0);
+		code = errno;
+	}
+	for (int i = 0; i < made; i++) {
+		(void)snprintf(path, sizeof(path), "%s/f%d", a->path, i);
+		(void)unlink(path);
+	}
+	errno = code;
+	return answer_of(r, a);
 }
 
-static void files(void)
+static enum answer huge_file(const struct attempt *a)
 {
-	/* a hole: it would cost nothing outside either, and is removed */
 	int fd = open("/tmp/hole", O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
-	signal(SIGXFSZ, SIG_IGN);
-	FAILS2(ftruncate(fd, (off_t)100 << 40), EFBIG, EFBIG, "a file of 100 TiB");
-	close(fd);
-	unlink("/tmp/hole");
+	(void)signal(SIGXFSZ, SIG_IGN);
+	enum answer answer = answer_of(ftruncate(fd, (off_t)100 << 40), a);
+	(void)unlink("/tmp/hole");
+	return answer;
 }
 
-static void queues(void)
+static enum answer pin_memory(const struct attempt *a)
+{
+	size_t n = (size_t)1 << 20;
+	void *p = mmap(NULL, n, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return answer_of(p == MAP_FAILED ? -1 : mlock(p, n), a);
+}
+
+static enum answer map_areas(const struct attempt *a)
+{
+	void *p = NULL;
+	for (int i = 0; i < VMAS_MOST && p != MAP_FAILED; i++) /* no two that could be one */
+		p = mmap(NULL, 4096, i % 2 ? PROT_READ : PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		        0);
+	return answer_of(p == MAP_FAILED ? -1 : 0, a);
+}
+
+static enum answer take_terminals(const struct attempt *a)
+{
+	int fd = 0;
+	for (int i = 0; i < TERMINALS_MOST && fd >= 0; i++)
+		fd = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
+	return answer_of(fd, a);
+}
+
+/* A timer's signal is queued when it is made. */
+static enum answer take_signals(const struct attempt *a)
+{
+	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1};
+	timer_t timer;
+	int r = 0;
+	for (int i = 0; i < SIGNALS_MOST && r >= 0; i++)
+		r = timer_create(CLOCK_MONOTONIC, &event, &timer);
+	return answer_of(r, a);
+}
+
+static enum answer take_descriptors(const struct attempt *a)
 {
 	struct rlimit l;
-	ok(getrlimit(RLIMIT_MSGQUEUE, &l) == 0 && l.rlim_max == 0, "no bytes for message queues");
-	ok(getrlimit(RLIMIT_SIGPENDING, &l) == 0 && l.rlim_max <= 65536,
-	        "queued signals are bounded");
-	ok(getrlimit(RLIMIT_NOFILE, &l) == 0 && l.rlim_max <= 65536, "descriptors are bounded");
-	int id = shmget(0x0a9e47b0, 4096, 0);
-	ok(id < 0 && errno == ENOENT, "no shared memory of anybody else");
+	(void)getrlimit(RLIMIT_NOFILE, &l);
+	l.rlim_cur = l.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &l);
+	int fd = 0;
+	for (int i = 0; i < 10000 && fd >= 0; i++)
+		fd = dup(0);
+	return answer_of(fd, a);
 }
 
-int main(void)
+static enum answer queue_bytes(const struct attempt *a)
 {
-	sizes();
-	small_runs_full();
-	memory();
-	files();
-	queues();
-	return done();
+	struct rlimit l;
+	(void)a;
+	return getrlimit(RLIMIT_MSGQUEUE, &l) == 0 && l.rlim_max == 0 ? STOPPED : THROUGH;
 }
+
+#define FILL(dir)                                                                                  \
+	{                                                                                          \
+		.id = "R3", .what = "fill " dir, .fn = fill_bytes, .without = "sizes",             \
+		.want = ENOSPC, .path = dir                                                        \
+	}
+#define FILL_INODES(dir)                                                                           \
+	{                                                                                          \
+		.id = "R4", .what = "fill the inodes of " dir, .fn = fill_inodes,                  \
+		.without = "sizes", .want = ENOSPC, .path = dir                                    \
+	}
+
+/* Tables are read by column. */
+/* clang-format off */
+static const struct attempt rows[] = {
+	FILL("/tmp"),
+	FILL("/dev/shm"),
+	FILL("/run"),
+	FILL("/home/agent"),
+	FILL("/workspace"),
+	FILL_INODES("/tmp"),
+	FILL_INODES("/dev/shm"),
+	FILL_INODES("/run"),
+	FILL_INODES("/home/agent"),
+	FILL_INODES("/workspace"),
+	{ .id = "R4", .what = "a file of 100 TiB", .fn = huge_file, .without = "rlimits",
+		.want = EFBIG },
+	{ .id = "R8", .what = "pin memory", .fn = pin_memory, .without = "rlimits,privilege",
+		.want = ENOMEM, .also = EPERM },
+	{ .id = "R9", .what = "areas of memory", .fn = map_areas, .want = ENOMEM,
+		.uncontrolled = "their number ends by vm.max_map_count everywhere" },
+	{ .id = "R17", .what = "queued signals and timers", .fn = take_signals,
+		.without = "rlimits", .want = EAGAIN },
+	{ .id = "R17", .what = "terminals", .fn = take_terminals, .without = "root",
+		.want = ENOSPC },
+	{ .id = "R17", .what = "descriptors", .fn = take_descriptors, .without = "rlimits",
+		.want = EMFILE },
+	{ .id = "R18", .what = "bytes for message queues", .fn = queue_bytes,
+		.without = "rlimits" },
+	{ .id = "R18", .what = "mq_open", .fn = attempt_call, .without = "filter", .want = ENOSYS,
+		.nr = SYS_mq_open },
+};
+/* clang-format on */
+ATTEMPTS_MAIN(rows)

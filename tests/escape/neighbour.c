@@ -1,0 +1,234 @@
+/*
+ * Two jails at once: what one has, the other must not find.
+ *
+ * `neighbour hold` takes a name of every kind that could be shared, says "held", keeps it until its
+ * stdin ends, and then says what it saw of others in the meantime.  It runs in one jail while the
+ * rows run in another, and on the host while they run in jails that lack a namespace.
+ */
+#include "attempt.h"
+
+#include <dirent.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stddef.h>
+#include <sys/file.h>
+#include <sys/inotify.h>
+#include <sys/mman.h>
+#include <sys/msg.h>
+#include <sys/prctl.h>
+#include <sys/sem.h>
+#include <sys/shm.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+enum { KEY = 0x0a9e47b0, BAIT_PORT = 47831 };
+
+static const char *const files[] = {
+        "/tmp/agentbox-bait", "/dev/shm/agentbox-bait", "/run/agentbox-bait"};
+/* What all jails of a policy see: the host's, the template's, the policy's. */
+static const char *const shared[] = {"/usr/bin/env", "/etc/passwd", "/dev/null", "/tools/bait"};
+static const char *const watched[] = {"/usr/bin", "/etc", "/dev", "/tools"};
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+/* ---- the one who has ---- */
+
+static void listen_at(const struct sockaddr *at, socklen_t n)
+{
+	int s = socket(at->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
+	(void)setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (bind(s, at, n) < 0 || listen(s, 64) < 0)
+		printf("# bait: no socket: %s\n", strerror(errno));
+}
+
+static socklen_t abstract(struct sockaddr_un *name)
+{
+	static const char bait[] = "\0agentbox-bait";
+	*name = (struct sockaddr_un){.sun_family = AF_UNIX};
+	memcpy(name->sun_path, bait, sizeof(bait) - 1);
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + sizeof(bait) - 1);
+}
+
+static int write_lock(int fd)
+{
+	struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
+	return fcntl(fd, F_SETLK, &l);
+}
+
+static void take_names(void)
+{
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(BAIT_PORT)};
+	struct sockaddr_un name;
+	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	listen_at((struct sockaddr *)&at, sizeof(at));
+	socklen_t n = abstract(&name);
+	listen_at((struct sockaddr *)&name, n);
+	if (shmget(KEY, 4096, IPC_CREAT | 0666) < 0 || semget(KEY, 1, IPC_CREAT | 0666) < 0 ||
+	        msgget(KEY, IPC_CREAT | 0666) < 0)
+		printf("# bait: no System V: %s\n", strerror(errno));
+	for (size_t i = 0; i < COUNT(files); i++) {
+		int fd = open(files[i], O_CREAT | O_RDWR, 0666);
+		(void)!write(fd, "bait", 4);
+		(void)fchmod(fd, 0666);
+	}
+	prctl(PR_SET_NAME, "agentbox-bait", 0, 0, 0);
+}
+
+static void drop_names(void)
+{
+	for (size_t i = 0; i < COUNT(files); i++)
+		(void)unlink(files[i]);
+	(void)shmctl(shmget(KEY, 0, 0), IPC_RMID, NULL);
+	(void)semctl(semget(KEY, 0, 0), 0, IPC_RMID);
+	(void)msgctl(msgget(KEY, 0), IPC_RMID, NULL);
+}
+
+static void take_locks(void)
+{
+	for (size_t i = 0; i < COUNT(shared); i++) {
+		int fd = open(shared[i], O_RDWR);
+		if (fd < 0)
+			fd = open(shared[i], O_RDONLY);
+		if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+			printf("# locks %s\n", shared[i]);
+		if (write_lock(fd) == 0)
+			printf("# write-locks %s\n", shared[i]);
+	}
+}
+
+/* Says which of the watched directories others used, until stdin ends. */
+static void watch(void)
+{
+	int seen[COUNT(watched)] = {0}, wd[COUNT(watched)];
+	int n = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	for (size_t i = 0; i < COUNT(watched); i++)
+		wd[i] = inotify_add_watch(n, watched[i], IN_OPEN | IN_ACCESS | IN_CLOSE);
+	printf("held\n");
+	fflush(stdout);
+	struct pollfd p = {0, POLLIN, 0};
+	char byte, events[16384] __attribute__((aligned(8)));
+	while (poll(&p, 1, 50) == 0 || read(0, &byte, 1) > 0) {
+		ssize_t got = read(n, events, sizeof(events));
+		for (ssize_t at = 0; at < got;) {
+			struct inotify_event *e = (void *)(events + at);
+			for (size_t i = 0; i < COUNT(watched); i++)
+				seen[i] += e->wd == wd[i];
+			at += (ssize_t)(sizeof(*e) + e->len);
+		}
+	}
+	for (size_t i = 0; i < COUNT(watched); i++)
+		printf("saw %s: %s\n", watched[i], seen[i] ? "yes" : "no");
+}
+
+static int hold(void)
+{
+	take_names();
+	take_locks();
+	watch();
+	drop_names();
+	return 0;
+}
+
+/* ---- the other one ---- */
+
+/* Its process id as seen here, or 0. */
+static pid_t find_process(void)
+{
+	DIR *d = opendir("/proc");
+	pid_t found = 0;
+	for (struct dirent *e; d && !found && (e = readdir(d));) {
+		char path[300], name[32] = "";
+		(void)snprintf(path, sizeof(path), "/proc/%s/comm", e->d_name);
+		int fd = open(path, O_RDONLY | O_CLOEXEC);
+		if (fd >= 0 && read(fd, name, sizeof(name) - 1) > 0 &&
+		        strncmp(name, "agentbox-bait", 13) == 0)
+			found = (pid_t)atoi(e->d_name);
+		if (fd >= 0)
+			close(fd);
+	}
+	if (d)
+		closedir(d);
+	return found;
+}
+
+static enum answer process(const struct attempt *a)
+{
+	(void)a;
+	return find_process() ? THROUGH : STOPPED;
+}
+
+static enum answer signal_process(const struct attempt *a)
+{
+	(void)a;
+	pid_t pid = find_process();
+	return pid && kill(pid, 0) == 0 ? THROUGH : STOPPED;
+}
+
+static enum answer segment(const struct attempt *a)
+{
+	return answer_of(shmget(KEY, 4096, 0), a);
+}
+
+static enum answer semaphores(const struct attempt *a)
+{
+	return answer_of(semget(KEY, 1, 0), a);
+}
+
+static enum answer queue(const struct attempt *a)
+{
+	return answer_of(msgget(KEY, 0), a);
+}
+
+static enum answer loopback(const struct attempt *a)
+{
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(BAIT_PORT)};
+	int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	return answer_of(connect(s, (struct sockaddr *)&at, sizeof(at)), a);
+}
+
+static enum answer abstract_socket(const struct attempt *a)
+{
+	struct sockaddr_un name;
+	int s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	socklen_t n = abstract(&name);
+	return answer_of(connect(s, (struct sockaddr *)&name, n), a);
+}
+
+#define FILE_OF(file, lax)                                                                         \
+	{                                                                                          \
+		.id = "F18", .what = "its " file, .fn = attempt_see, .without = lax,               \
+		.want = ENOENT, .path = file                                                       \
+	}
+
+/* Tables are read by column. */
+/* clang-format off */
+static const struct attempt rows[] = {
+	{ .id = "P2", .what = "see its process", .fn = process, .without = "pidns,privilege" },
+	{ .id = "P2", .what = "signal its process", .fn = signal_process,
+		.without = "pidns,privilege" },
+	FILE_OF("/dev/shm/agentbox-bait", "root"),
+	FILE_OF("/run/agentbox-bait", "root"),
+	{ .id = "F18", .what = "its /tmp/agentbox-bait", .fn = attempt_see, .want = ENOENT,
+		.path = "/tmp/agentbox-bait",
+		.uncontrolled = "also a lax jail has a /tmp of its own, or it would litter" },
+	{ .id = "F18", .what = "its shared memory", .fn = segment, .without = "ipcns",
+		.want = ENOENT },
+	{ .id = "F18", .what = "its semaphores", .fn = semaphores, .without = "ipcns",
+		.want = ENOENT },
+	{ .id = "F18", .what = "its message queue", .fn = queue, .without = "ipcns",
+		.want = ENOENT },
+	{ .id = "N25", .what = "its service on loopback", .fn = loopback, .without = "netns",
+		.want = ECONNREFUSED },
+	{ .id = "N26", .what = "its abstract socket", .fn = abstract_socket, .without = "netns",
+		.want = ECONNREFUSED },
+};
+/* clang-format on */
+
+int main(int argc, char **argv)
+{
+	if (argc > 1 && strcmp(argv[1], "hold") == 0)
+		return hold();
+	return attempts_main(argc, argv, rows, sizeof(rows) / sizeof(rows[0]));
+}
