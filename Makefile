@@ -171,7 +171,7 @@ $(foreach t,$(patsubst tests/unit/%.c,%,$(UNIT_SOURCES)),\
 	$(eval $(call unit_rules,$(firstword $(subst _, ,$(t))),$(t))))
 
 # These start real jails.
-$(B)/tests/unit/jail_launch $(B)/tests/unit/jail_landlock $(B)/tests/unit/jail_template: tests/jail_rig.h \
+$(addprefix $(B)/tests/unit/jail_,launch landlock packages template): tests/jail_rig.h \
 	| $(BIN)/agentbox-init $(BIN)/agentbox-worker
 
 # ---- fuzz targets: fuzz/<target>.c, seeds in fuzz/corpus/<target>/ ----

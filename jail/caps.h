@@ -20,19 +20,23 @@
 	(CAPS_BIT(CAP_SETUID) | CAPS_BIT(CAP_SETGID) | CAPS_BIT(CAP_SETPCAP) | CAPS_BIT(CAP_KILL))
 
 /* What inner root gets where the policy says `inner_root: packages`: enough for a package manager
- * on files of the jail's own ids.  Not SETFCAP (file capabilities are dead under no_new_privs),
- * not SYS_CHROOT, not MKNOD. */
+ * on files of the jail's own ids.  Not SETFCAP: file capabilities are dead under no_new_privs, and
+ * maintainers' scripts do without where they cannot be set.  Not SYS_CHROOT, MKNOD or KILL. */
 #define CAPS_PACKAGES                                                                              \
 	(CAPS_BIT(CAP_CHOWN) | CAPS_BIT(CAP_DAC_OVERRIDE) | CAPS_BIT(CAP_FOWNER) |                 \
 	        CAPS_BIT(CAP_FSETID) | CAPS_BIT(CAP_SETUID) | CAPS_BIT(CAP_SETGID))
 
-/* Being uid 0 means nothing, and nobody inside can change that. */
-#define CAPS_SECUREBITS                                                                            \
-	(SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |                           \
-	        SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED)
+/* Being uid 0 means nothing, and nobody inside can change that.  The first step of every jail. */
+#define CAPS_SECUREBITS (SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_KEEP_CAPS_LOCKED)
 /* Nothing may become ambient any more. */
-#define CAPS_SECUREBITS_FINAL                                                                      \
+#define CAPS_SECUREBITS_NO_AMBIENT                                                                 \
 	(CAPS_SECUREBITS | SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED)
+/* Of everyone but inner root with CAPS_PACKAGES: a change of ids neither gives nor takes. */
+#define CAPS_SECUREBITS_FINAL                                                                      \
+	(CAPS_SECUREBITS_NO_AMBIENT | SECBIT_NO_SETUID_FIXUP | SECBIT_NO_SETUID_FIXUP_LOCKED)
+/* Of that one: with its uid it gives up all it has, which apt does before it reads from the network
+ * and then makes sure of. */
+#define CAPS_SECUREBITS_PACKAGES (CAPS_SECUREBITS_NO_AMBIENT | SECBIT_NO_SETUID_FIXUP_LOCKED)
 
 struct caps_identity {
 	uint32_t uid, gid;   /* inner; no supplementary groups */

@@ -52,6 +52,11 @@ SYSC_CHILD static long view(struct enter *c)
 	return r;
 }
 
+SYSC_CHILD static long layer(struct enter *c)
+{
+	return c->overlay ? overlay_mount(c->overlay) : 0;
+}
+
 SYSC_CHILD static long attach_strict(const struct enter_mount *m)
 {
 	long at = sysc_place(m->target);
@@ -272,6 +277,7 @@ static const struct {
 } steps[] = {
         {"layer netns: joining the network, ipc, uts and cgroup namespaces", join},
         {"layer mountns: copying the template's mounts", view},
+        {"layer rootfs: mounting the writable layer over the image", layer},
         {"layer mountns: attaching the jail's mounts", attach},
         {"layer proc: /proc and its masks", proc},
         {"layer dev: opening /dev/null", null_stdio},

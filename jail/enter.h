@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "jail/caps.h"
 #include "jail/landlock.h"
+#include "jail/overlay.h"
 #include "policy/policy.h"
 #include "proto/jail.h"
 
@@ -21,8 +22,8 @@
 #include <stdint.h>
 #include <linux/filter.h>
 
-/* Rules: those of every jail, the policy's mounts, a jail's binds. */
-enum { ENTER_MOUNTS = 20, ENTER_RLIMITS = 12, ENTER_RULES = 20 + POLICY_MOUNTS + JAIL_BINDS };
+/* Rules: those of every jail, of overlays, the policy's mounts, a jail's binds. */
+enum { ENTER_MOUNTS = 20, ENTER_RLIMITS = 12, ENTER_RULES = 30 + POLICY_MOUNTS + JAIL_BINDS };
 
 struct enter_mount {
 	int fd;             /* detached mount; borrowed */
@@ -38,9 +39,10 @@ struct enter_rlimit {
 struct enter {
 	int netns, ipcns, utsns; /* -1: stay */
 	int mntns, userns;
-	bool make_root;   /* copy the mount namespace, attach `mounts` and /proc */
-	bool strict_proc; /* subset=pid */
-	uint32_t masks;   /* template.masks */
+	bool make_root;                /* copy the mount namespace, attach `mounts` and /proc */
+	bool strict_proc;              /* subset=pid */
+	uint32_t masks;                /* template.masks */
+	const struct overlay *overlay; /* with make_root: below `mounts`; NULL: none */
 	struct enter_mount mounts[ENTER_MOUNTS];
 	size_t nmounts;
 	int landlock; /* landlock_abi(), 0: none */

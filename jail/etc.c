@@ -15,13 +15,15 @@
 
 enum { COPY_MAX = 512 << 10 }; /* ld.so.cache of a large desktop is 200 KB */
 
+#define AGENT_USER  "agent:x:1000:1000:agent:/home/agent:/bin/sh\n"
+#define AGENT_GROUP "agent:x:1000:\n"
+
 static const struct {
 	const char *name, *text;
 } written[] = {
-        {"passwd", "root:x:0:0:root:/root:/bin/sh\n"
-                   "agent:x:1000:1000:agent:/home/agent:/bin/sh\n"
+        {"passwd", "root:x:0:0:root:/root:/bin/sh\n" AGENT_USER
                    "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"},
-        {"group", "root:x:0:\ntty:x:5:\nagent:x:1000:\nnogroup:x:65534:\n"},
+        {"group", "root:x:0:\ntty:x:5:\n" AGENT_GROUP "nogroup:x:65534:\n"},
         {"hosts", "127.0.0.1\tlocalhost jail\n::1\tlocalhost ip6-localhost ip6-loopback\n"},
         {"hostname", "jail\n"},
         {"resolv.conf", "nameserver " EGRESS_RESOLVER "\n"},
@@ -137,5 +139,43 @@ int etc_fill(int etc, int source, struct err *e)
 		r = clone(etc, source, cloned[i], e);
 	if (r == 0 && symlinkat("../proc/self/mounts", etc, "mtab") < 0)
 		return err_errno(e, "layer rootfs: /etc/mtab");
+	return r;
+}
+
+/* The image's file and one line more; a name that is there twice means the first. */
+static int append(int upper, int source, const char *name, const char *line, struct err *e)
+{
+	auto_close int fd = open_source(source, name, O_RDONLY | O_NOCTTY | O_NONBLOCK);
+	if (fd < 0)
+		return unopened(name, fd, e);
+	auto_free char *bytes = NULL;
+	size_t n = 0;
+	int r = fd_slurp(fd, COPY_MAX, &bytes, &n);
+	if (r < 0)
+		return err_set(e, r, "layer rootfs: /etc/%s: %s", name, strerror(-r));
+	auto_free char *text =
+	        xasprintf("%s%s%s", bytes, n && bytes[n - 1] != '\n' ? "\n" : "", line);
+	return put(upper, name, text, strlen(text), e);
+}
+
+int etc_personal(int upper, int source, uint32_t owner, struct err *e)
+{
+	static const char *const ours[] = {"hosts", "hostname", "resolv.conf"};
+	static const char *const made[] = {"hosts", "hostname", "resolv.conf", "passwd", "group"};
+	int r = 0;
+	for (size_t i = 0; r == 0 && i < ARRAY_LEN(written); i++)
+		for (size_t k = 0; r == 0 && k < ARRAY_LEN(ours); k++)
+			if (strcmp(written[i].name, ours[k]) == 0)
+				r = put(upper, ours[k], written[i].text, strlen(written[i].text),
+				        e);
+	if (r == 0)
+		r = append(upper, source, "passwd", AGENT_USER, e);
+	if (r == 0)
+		r = append(upper, source, "group", AGENT_GROUP, e);
+	for (size_t i = 0; r == 0 && i < ARRAY_LEN(made); i++)
+		if ((fchownat(upper, made[i], owner, owner, AT_SYMLINK_NOFOLLOW) < 0 ||
+		            fchmodat(upper, made[i], 0644, 0) < 0) &&
+		        errno != ENOENT)
+			r = err_errno(e, "layer rootfs: /etc/%s", made[i]);
 	return r;
 }

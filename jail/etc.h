@@ -10,8 +10,14 @@
 
 #include "base/err.h"
 
+#include <stdint.h>
+
 /* Fills `etc` (a directory of our own tmpfs) from `source`, the root directory that /usr comes
  * from too.  All borrowed. */
 MUST_USE int etc_fill(int etc, int source, struct err *e);
+
+/* Into the upper layer over an image's own /etc: its name, hosts and resolver as of every jail, its
+ * users and groups with the agent among them.  They belong to `owner`, inner root's host id. */
+MUST_USE int etc_personal(int upper, int source, uint32_t owner, struct err *e);
 
 #endif

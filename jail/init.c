@@ -120,7 +120,7 @@ static int drop_caps(const struct request *r)
 		        prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, cap, 0, 0) < 0)
 			return -1;
 	}
-	if (prctl(PR_SET_SECUREBITS, CAPS_SECUREBITS_FINAL) < 0)
+	if (prctl(PR_SET_SECUREBITS, CAPS_SECUREBITS_PACKAGES) < 0)
 		return -1;
 	return set_caps(CAPS_PACKAGES);
 }

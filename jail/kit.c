@@ -31,6 +31,16 @@ static uint64_t or_default(uint64_t v, uint64_t dflt)
 	return v ? v : dflt;
 }
 
+uint64_t kit_disk_bytes(const struct limits *l)
+{
+	return or_default(l->disk_bytes, DEFAULT_DISK);
+}
+
+uint64_t kit_disk_inodes(const struct limits *l)
+{
+	return or_default(l->inodes, DEFAULT_INODES);
+}
+
 static uint64_t mount_size(enum kit_mount m, const struct limits *l)
 {
 	switch (m) {
@@ -40,7 +50,7 @@ static uint64_t mount_size(enum kit_mount m, const struct limits *l)
 		return or_default(l->tmp_bytes, DEFAULT_TMP);
 	case KIT_HOME:
 	case KIT_WORKSPACE:
-		return or_default(l->disk_bytes, DEFAULT_DISK);
+		return kit_disk_bytes(l);
 	case KIT_RUN:
 		return RUN_BYTES;
 	case KIT_DEVPTS:
@@ -52,9 +62,8 @@ static uint64_t mount_size(enum kit_mount m, const struct limits *l)
 
 static uint64_t mount_inodes(enum kit_mount m, const struct limits *l)
 {
-	return m == KIT_HOME || m == KIT_WORKSPACE || m == KIT_TMP
-	               ? or_default(l->inodes, DEFAULT_INODES)
-	               : SMALL_INODES;
+	return m == KIT_HOME || m == KIT_WORKSPACE || m == KIT_TMP ? kit_disk_inodes(l)
+	                                                           : SMALL_INODES;
 }
 
 /* Who owns the root directory of each, as inner ids, and its mode.  Home and workspace are open to

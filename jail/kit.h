@@ -42,6 +42,10 @@ struct kit_spec {
 	const struct closer *closer; /* NULL: kit_free waits for the kernel (15 ms) */
 };
 
+/* Size of a jail's own tmpfs that takes the place of a disk. */
+uint64_t kit_disk_bytes(const struct limits *l);
+uint64_t kit_disk_inodes(const struct limits *l);
+
 /* Returns owned, or NULL with *e set and nothing left behind. */
 struct kit *kit_make(const struct kit_spec *spec, struct err *e);
 /* Closes everything and removes the cgroup (killing what is in it).  NULL is fine. */

@@ -255,6 +255,7 @@ static void describe_child(
 	        .control = control,
 	        .program = spec->init_memfd,
 	        .name = "agentbox-init"};
+	c->overlay = &v->overlay;
 	memcpy(c->mounts, v->mounts, sizeof(c->mounts));
 	c->nmounts = v->n;
 	c->landlock = landlock_abi();

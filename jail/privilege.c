@@ -22,6 +22,7 @@ static const struct {
         {CAP_SETPCAP, "emptying bounding sets, locking securebits"},
         {CAP_SETFCAP, "a uid map that includes inner id 0 (since 5.12)"},
         {CAP_CHOWN, "workspaces, stdio and sockets go to their owners"},
+        {CAP_FSETID, "set-group-id directories in an image's writable layer"},
         {CAP_FOWNER, "modes of what was given away; the trash"},
         {CAP_DAC_OVERRIDE, "the trash; sockets and files of the supervisor's directory"},
         {CAP_KILL, "ending jails, workers and children of other uids"},

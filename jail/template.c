@@ -155,14 +155,20 @@ static int add_opt(int root, int source, struct err *e)
 	return r;
 }
 
-static int open_source(const struct policy *p, struct err *e)
+int template_source(const struct policy *p, struct err *e)
 {
 	if (p->root == POLICY_ROOT_HOST_USR)
 		return open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	auto_close int fd = open(p->image, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	struct stat st;
-	if (fd < 0 || fstat(fd, &st) < 0)
+	struct stat st, host;
+	if (fd < 0 || fstat(fd, &st) < 0 || stat("/", &host) < 0)
 		return err_errno(e, "layer rootfs: image %s", p->image);
+	/* Under whatever name: its ids would be mapped for inner root. */
+	if (st.st_dev == host.st_dev && st.st_ino == host.st_ino)
+		return err_set(e, -EACCES,
+		        "layer rootfs: image %s is the host's own root; remedy: root: host, or a "
+		        "directory made for jails",
+		        p->image);
 	if (st.st_uid != 0 || st.st_mode & (S_IWGRP | S_IWOTH))
 		return err_set(e, -EACCES,
 		        "layer rootfs: image %s is not root's alone; remedy: chown root, chmod "
@@ -339,7 +345,7 @@ static int build(const struct policy *p, struct err *e)
 	struct mount_attr private = {.propagation = MS_PRIVATE};
 	if (mount_setattr(AT_FDCWD, "/", AT_RECURSIVE, &private, sizeof(private)) < 0)
 		return err_errno(e, "layer mountns: private propagation");
-	auto_close int source = open_source(p, e);
+	auto_close int source = template_source(p, e);
 	if (source < 0)
 		return source;
 	/* 8 MiB: /etc is below 1 MiB; 512 inodes: three times what is made here. */

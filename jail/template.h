@@ -34,6 +34,10 @@ struct template
 MUST_USE int template_make(const struct policy *p, struct template *ret, struct err *e);
 void template_done(struct template *t); /* harmless twice */
 
+/* The directory that holds /usr and the rest of the policy's root, "/" for the host's.  An image is
+ * root's alone and not the host's own root.  fd (owned) or -errno. */
+MUST_USE int template_source(const struct policy *p, struct err *e);
+
 /* Path of mask i ("/proc/kcore"), NULL past the end; *ret_dir tells file from directory. */
 const char *template_mask(unsigned i, int *ret_dir);
 

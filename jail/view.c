@@ -41,6 +41,7 @@ void view_done(struct view *v)
 	for (size_t i = 0; i < v->nowned; i++)
 		fd_close(v->owned[i]);
 	v->nowned = v->n = 0;
+	overlay_done(&v->overlay);
 }
 
 /* ---- the session's directories and the agent ---- */
@@ -235,6 +236,8 @@ static void allow_all(struct view *v, const struct policy *p)
 	};
 	for (size_t i = 0; i < ARRAY_LEN(every_jail); i++)
 		allow(v, every_jail[i].path, every_jail[i].may, every_jail[i].optional);
+	for (size_t i = 0; overlay_wanted(p) && overlay_tree(i); i++)
+		allow(v, overlay_tree(i), LANDLOCK_OWN, true);
 	for (uint32_t i = 0; i < p->nmounts; i++)
 		allow(v, p->mounts[i].target, p->mounts[i].writable ? LANDLOCK_OWN : LANDLOCK_RUN,
 		        p->mounts[i].optional);
@@ -245,11 +248,14 @@ int view_make(const struct launch_spec *spec, struct view *ret, struct err *e)
 	const struct kit *k = spec->kit;
 	struct view v = {.n = 0, .nowned = 0};
 	allow_all(&v, spec->policy);
+	int r = overlay_make(spec->policy, k, &v.overlay, e);
+	if (r < 0)
+		return r;
 	add(&v, k->mounts[KIT_DEVPTS], "/dev/pts", false);
 	add(&v, k->mounts[KIT_SHM], "/dev/shm", false);
 	add(&v, k->mounts[KIT_TMP], "/tmp", false);
 	add(&v, k->mounts[KIT_RUN], "/run", false);
-	int r = add_session(&v, k, spec->home, KIT_HOME, "/home/agent", e);
+	r = add_session(&v, k, spec->home, KIT_HOME, "/home/agent", e);
 	if (r == 0)
 		r = add_session(&v, k, spec->workspace, KIT_WORKSPACE, "/workspace", e);
 	if (r == 0)

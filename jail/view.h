@@ -13,10 +13,12 @@
 #include "base/err.h"
 #include "jail/enter.h"
 #include "jail/launch.h"
+#include "jail/overlay.h"
 
 struct view {
 	struct enter_mount mounts[ENTER_MOUNTS]; /* in the order of attaching */
 	size_t n;
+	struct overlay overlay;                  /* owned; below the mounts */
 	struct landlock_rule rules[ENTER_RULES]; /* the same, to Landlock */
 	size_t nrules;
 	int owned[ENTER_MOUNTS]; /* closed by view_done once the child has them */

@@ -121,7 +121,8 @@ const char *mount_source_refusal(const char *path)
 const char *mount_target_refusal(const char *path)
 {
 	static const char *const trees[] = {"/proc", "/sys", "/dev", "/usr", "/bin", "/sbin",
-	        "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/run", "/opt/agent"};
+	        "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/run", "/var/run", "/var/tmp",
+	        "/opt/agent"};
 	static const char *const places[] = {
 	        "/", "/home", "/home/agent", "/workspace", "/tmp", "/opt", "/var", "/mnt"};
 	for (size_t i = 0; i < ARRAY_LEN(trees); i++)
@@ -149,6 +150,10 @@ static int mount_check(const struct policy *p, size_t i, struct err *e)
 	why = mount_target_refusal(m->target);
 	if (why)
 		return bad(e, m->target, why);
+	if ((p->flags & POLICY_INNER_ROOT_PACKAGES) &&
+	        (path_within(m->target, "/var") || path_within(m->target, "/opt")))
+		return bad(e, m->target,
+		        "would be hidden by the image's writable layer (inner_root: packages)");
 	for (size_t j = 0; j < i; j++)
 		if (strcmp(p->mounts[j].target, m->target) == 0)
 			return bad(e, m->target, "is mounted twice");

@@ -393,8 +393,8 @@ static const struct key policy_rows[] = {
                 .set = set_inner_root,
                 .want = "none, packages",
                 .dflt = "none",
-                .doc = "packages: inner root may own and change files of an image, to install "
-                       "packages."},
+                .doc = "packages: inner root may change a layer of the jail's own over an image, "
+                       "to install packages."},
         {.name = "limits",
                 .type = KEY_MAP,
                 .offset = offsetof(struct policy, limits),
