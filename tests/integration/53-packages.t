@@ -4,7 +4,7 @@
 . tests/integration/lib.sh
 . tests/integration/image.sh
 
-command -v dpkg-deb >/dev/null || skip_all 'needs dpkg and an installed Debian to copy'
+command -v dpkg-deb apt-get >/dev/null || skip_all 'needs dpkg, apt and an installed Debian to copy'
 debian_image "$T/image" apt passwd
 sum() { (cd "$T/image" && find . -printf '%p %m %U %G %s %T@ %l\n' | sort | sha256sum); }
 before=$(sum)
