@@ -56,9 +56,10 @@ MAIN_abctl := abctl/abctl.c
 LIBS_abctl := -lcjson
 
 # Run inside jails: static, small, built with musl and never sanitized.
-STATIC_PROGRAMS := agentbox-init agentbox-worker
+STATIC_PROGRAMS := agentbox-init agentbox-worker agentbox-canary
 SRCS_agentbox-init := jail/init.c proto/exec_unpack.c
 SRCS_agentbox-worker := jail/worker.c
+SRCS_agentbox-canary := jail/canary.c jail/canary_self.c jail/canary_files.c
 
 # Libraries a folder's unit tests may need.
 LIBS_base := -lcjson
@@ -107,7 +108,7 @@ endif
 
 # ---- objects ----
 MAINS := $(foreach p,$(PROGRAMS),$(MAIN_$(p)))
-STATIC_ONLY := jail/init.c jail/worker.c
+STATIC_ONLY := jail/init.c jail/worker.c $(SRCS_agentbox-canary)
 SOURCES := $(filter-out $(STATIC_ONLY),$(wildcard $(addsuffix /*.c,$(FOLDERS))))
 LIB_SOURCES = $(filter-out $(MAINS),$(filter $(1)/%,$(SOURCES)))
 archive = $(B)/lib/$(1).a
@@ -148,7 +149,7 @@ endef
 $(foreach p,$(PROGRAMS),$(eval $(call program_rules,$(p))))
 
 define static_rules
-$(BIN)/$(1): $(SRCS_$(1)) $(wildcard proto/*.h jail/*.h base/*.h)
+$(BIN)/$(1): $(SRCS_$(1)) $(wildcard proto/*.h policy/layers.h jail/*.h base/*.h)
 	@mkdir -p $$(@D)
 	$(if $(filter 0,$(V)),@echo "  STATIC $$@")
 	$(Q)$(MUSL_CC) $$(STATIC_CFLAGS) -s $(SRCS_$(1)) $$(STATIC_LINK) -o $$@

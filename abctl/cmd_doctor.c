@@ -1,3 +1,4 @@
+#include "abctl/human.h"
 #include "abctl/query.h"
 #include "abctl/show.h"
 #include "base/buf.h"
@@ -23,6 +24,17 @@ static const struct column columns[] = {
         {.heading = NULL},
 };
 
+static void write_selftest(struct buf *b, const struct json *t)
+{
+	struct human took = human_duration((json_int(t, "us", 0) + 999) / 1000);
+	buf_puts(b, "\nself-test: ");
+	if (json_bool(t, "ok", false))
+		buf_printf(b, "a canary jail has shown what is in force (%s)\n", took.s);
+	else
+		buf_printf(b, "FAILED, so no policy is served: %s; mend that, then abctl reload\n",
+		        json_str(t, "detail", "no answer"));
+}
+
 static int run(struct cli *cli, const void *args, int argc, char **argv)
 {
 	(void)argc, (void)argv;
@@ -45,7 +57,8 @@ static int run(struct cli *cli, const void *args, int argc, char **argv)
 	/* Not cut to the terminal: the remedy stands last and is what one came for. */
 	auto_buf struct buf b = BUF_INIT(1 << 20);
 	table_write(&b, columns, json_get(j, "layers"), 0);
-	buf_printf(&b, "\npolicy '%s' %s on this host\n", json_str(j, "policy", "default"),
+	write_selftest(&b, json_get(j, "selfTest"));
+	buf_printf(&b, "policy '%s' %s on this host\n", json_str(j, "policy", "default"),
 	        met ? "can be met" : "cannot be met: see the remedies above");
 	r = show_text(&b);
 	return r ? r : met ? EXIT_DONE : EXIT_FAILED;

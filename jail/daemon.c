@@ -4,7 +4,8 @@
  *
  *	lock the state directory, clear what a dead predecessor left,
  *	compile root's policies and read the secrets, wipe the environment,
- *	give up the capabilities that nothing below needs, try what the host has,
+ *	give up the capabilities that nothing below needs, try what the host has and
+ *	prove it by a canary jail,
  *	open the control socket, start egress and then the supervisor;
  *	READY when the supervisor says HELLO.
  *
@@ -192,25 +193,6 @@ static int open_directories(struct daemon *d, struct err *e)
 	return 0;
 }
 
-static int probe_host(struct daemon *d, struct err *e)
-{
-	uint32_t base;
-	int r = lease_take(&d->leases, &base, e);
-	if (r < 0)
-		return r;
-	host_probe(&d->tree, d->state.sessions, base, &d->host);
-	lease_drop(&d->leases, base);
-	for (int i = 0; i < LAYER_COUNT; i++)
-		if (!(d->host.layers & LAYER_BIT(i)))
-			log_warn("layer %s is missing: %s; remedy: %s", layer_name(i),
-			        d->host.detail[i], d->host.remedy[i]);
-	struct err why;
-	for (uint32_t i = 0; i < d->policies->set->count; i++)
-		if (host_require(&d->host, &d->policies->set->policies[i], &why) < 0)
-			log_warn("%s", why.text);
-	return 0;
-}
-
 static int load_programs(struct daemon *d, struct err *e)
 {
 	d->init = launch_load(AT_FDCWD, d->programs.init, e);
@@ -265,8 +247,10 @@ static int open_inside(struct daemon *d, struct err *e)
 		r = load_programs(d, e);
 	if (r == 0)
 		r = privilege_reduce(e);
-	if (r == 0)
-		r = probe_host(d, e);
+	/* Where it fails nothing is served, and somebody must be there to say so. */
+	struct err why = {0};
+	if (r == 0 && daemon_prove(d, &why) < 0)
+		log_warn("the API answers, `abctl doctor` tells more");
 	return r;
 }
 
@@ -369,8 +353,8 @@ int daemon_reload(struct daemon *d, struct err *e)
 	struct err why = {0};
 	struct policies *p = load_policies(d, &why);
 	int fd = p ? load_secrets(d, p->set, &why) : -1;
-	notify_ready(&d->notify, p && fd >= 0 ? "serving" : "serving; the last reload failed");
 	if (!p || fd < 0) {
+		notify_ready(&d->notify, "serving; the last reload failed");
 		policies_free(p);
 		log_err("reload failed, generation %llu stays: %s",
 		        (unsigned long long)d->generation, why.text);
@@ -384,10 +368,12 @@ int daemon_reload(struct daemon *d, struct err *e)
 	d->broker.policies = p->set;
 	fd_close(d->secrets);
 	d->secrets = fd;
-	peers_tell_policies(d);
 	log_info("reloaded: %u policies, generation %llu", p->set->count,
 	        (unsigned long long)d->generation);
-	return 0;
+	int r = daemon_prove(d, &why);
+	peers_tell_policies(d); /* the supervisor then asks for what was found */
+	notify_ready(&d->notify, r < 0 ? "serving nothing; the self-test failed" : "serving");
+	return r < 0 ? err_set(e, why.code, "%s", why.text) : 0;
 }
 
 /* ---- the trash ---- */

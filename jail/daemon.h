@@ -2,7 +2,8 @@
  * daemon.h - agentboxd as one struct: everything it holds, in order of birth.
  *
  * main() opens it, runs its loop and closes it.  daemon.c: birth and death.
- * peers.c: supervisor and egress.  requests.c: what the supervisor may ask for.
+ * prove.c: what the host has.  peers.c: supervisor and egress.  requests.c: what the supervisor may
+ * ask for.
  */
 #ifndef JAIL_DAEMON_H
 #define JAIL_DAEMON_H
@@ -92,6 +93,13 @@ void daemon_empty_trash(struct daemon *d);
 void daemon_became_ready(struct daemon *d);
 /* The supervisor has ended during a stop. */
 void daemon_stop_next(struct daemon *d);
+
+/* ---- prove.c ---- */
+
+/* Tries what this host has, and proves it by a canary jail; at start and at each reload.  0 also
+ * where layers are missing (policies are then refused, d->host knows); an error when the canary
+ * could not look, after which no policy is served. */
+MUST_USE int daemon_prove(struct daemon *d, struct err *e);
 
 /* ---- peers.c ---- */
 

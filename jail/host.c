@@ -366,5 +366,6 @@ void host_probe(const struct cgroup_tree *t, int state_dirfd, uint32_t lease_bas
 
 int host_require(const struct host *h, const struct policy *p, struct err *e)
 {
-	return policy_met(p, h->layers, h->detail, h->remedy, e);
+	int r = policy_proven(p, h->unproven, e);
+	return r < 0 ? r : policy_met(p, h->layers, h->detail, h->remedy, e);
 }

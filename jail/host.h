@@ -17,6 +17,10 @@ struct host {
 	uint32_t fallback;                        /* bits where a weaker means stands in */
 	char detail[LAYER_COUNT][LAYER_TEXT_MAX]; /* what was found */
 	char remedy[LAYER_COUNT][LAYER_TEXT_MAX]; /* "" where the layer works */
+	/* jail/selftest.h */
+	uint32_t disproved;          /* bits that a probe found and the canary did not */
+	char unproven[ERR_TEXT_MAX]; /* why the canary could not look, "" where it did */
+	int64_t selftest_us;         /* how long it took */
 };
 
 /* `state_dirfd` is where workspaces will be (the idmap and disk layers depend on its file
@@ -25,7 +29,7 @@ struct host {
 void host_probe(
         const struct cgroup_tree *t, int state_dirfd, uint32_t lease_base, struct host *ret);
 
-/* As policy_met. */
+/* As policy_proven and policy_met. */
 MUST_USE int host_require(const struct host *h, const struct policy *p, struct err *e);
 
 #endif

@@ -60,6 +60,7 @@ static int find_programs(struct programs *p, const char *own, const char *libexe
 	        {"agentbox-egress", &p->egress},
 	        {"agentbox-init", &p->init},
 	        {"agentbox-worker", &p->worker},
+	        {"agentbox-canary", &p->canary},
 	};
 	for (size_t i = 0; i < ARRAY_LEN(wanted); i++) {
 		*wanted[i].to = look_for(dirs, wanted[i].name, X_OK);
@@ -109,6 +110,7 @@ void programs_done(struct programs *p)
 	free(p->egress);
 	free(p->init);
 	free(p->worker);
+	free(p->canary);
 	free(p->share);
 	memset(p, 0, sizeof(*p));
 }

@@ -23,8 +23,8 @@
 /* ---- programs and what is shipped ---- */
 
 struct programs {
-	char *policyc, *supervisor, *egress, *init, *worker; /* owned, absolute */
-	char *share;                                         /* owned: has harnesses/ */
+	char *policyc, *supervisor, *egress, *init, *worker, *canary; /* owned, absolute */
+	char *share;                                                  /* owned: has harnesses/ */
 };
 
 /* `libexec` and `share` override the search; may be NULL. */

@@ -198,8 +198,8 @@ static int op_make(void *ctx, const struct broker_make *m, struct broker_call *c
 	give_stdio(c, &stdio);
 	c->reply.jail = j->id;
 	c->reply.exec = j->execs;
-	c->reply.layers = j->l.layers;
-	c->reply.fallback = j->l.fallback;
+	c->reply.layers = j->l.layers & ~d->host.disproved;
+	c->reply.fallback = j->l.fallback & ~d->host.disproved;
 	c->reply.base_uid = j->base;
 	c->reply.make_us = clock_mono_us() - begun;
 	return 0;
@@ -309,6 +309,8 @@ static int op_doctor(void *ctx, struct broker_call *c, struct err *e)
 	const struct daemon *d = ctx;
 	c->reply.layers = d->host.layers;
 	c->reply.fallback = d->host.fallback;
+	c->reply.selftest_us = d->host.selftest_us;
+	(void)str_copy(c->reply.unproven, sizeof(c->reply.unproven), d->host.unproven);
 	for (int i = 0; i < LAYER_COUNT; i++) {
 		(void)str_copy(c->reply.detail[i], sizeof(c->reply.detail[i]), d->host.detail[i]);
 		(void)str_copy(c->reply.remedy[i], sizeof(c->reply.remedy[i]), d->host.remedy[i]);

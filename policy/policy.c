@@ -101,6 +101,16 @@ int limits_narrow(
 	return 0;
 }
 
+int policy_proven(const struct policy *p, const char *unproven, struct err *e)
+{
+	if (!*unproven)
+		return 0;
+	return err_set(e, -ENOPKG,
+	        "policy '%s' is not served: the self-test failed: %.120s; remedy: mend that, then "
+	        "abctl reload",
+	        p->name, unproven);
+}
+
 int policy_met(const struct policy *p, uint32_t have,
         const char detail[LAYER_COUNT][LAYER_TEXT_MAX],
         const char remedy[LAYER_COUNT][LAYER_TEXT_MAX], struct err *e)

@@ -140,6 +140,10 @@ MUST_USE int policy_set_check(const void *p, size_t size, struct err *e);
 /* Index, or -ENOENT. */
 int policy_find(const struct policy_set *s, const char *name);
 
+/* 0, or -ENOPKG where the self-test could not show that anything holds; `unproven` says why, or is
+ * "". */
+MUST_USE int policy_proven(const struct policy *p, const char *unproven, struct err *e);
+
 /* 0, or -ENOPKG where a required layer is not among the bits `have`: "policy 'x' requires <layer>
  * (<lack>): <detail>; remedy: <remedy>". */
 MUST_USE int policy_met(const struct policy *p, uint32_t have,

@@ -117,6 +117,8 @@ struct jail_reply {
 	/* DOCTOR: one line a layer, and what to do where it is missing */
 	char detail[LAYER_COUNT][LAYER_TEXT_MAX];
 	char remedy[LAYER_COUNT][LAYER_TEXT_MAX];
+	char unproven[ERR_TEXT_MAX]; /* why the self-test could not look, "" where it did */
+	int64_t selftest_us;
 };
 
 struct jail_exited {

@@ -23,18 +23,30 @@ static void reply_json(struct http_request *r, int status, struct buf *b)
 	http_reply(r, status, "application/json", b);
 }
 
+/* 503 where no request would get anything done; 200 and "degraded" where it serves and no restart
+ * would help, for a person to look at. */
 void api_healthz(struct daemon *d, struct http_request *r)
 {
 	auto_buf struct buf b = BUF_INIT(SYSTEM_JSON_MAX);
 	struct jw w = JW_INIT(&b);
+	const char *unproven = policies_unproven(d->policies);
+	const struct policy *p;
+	struct err e = {0};
+	bool unmet = !*unproven && (policies_find(d->policies, NULL, &p, &e) < 0 ||
+	                                   policies_met(d->policies, p, &e) < 0);
+	bool degraded = d->stats.runs_unsaved > 0 || unmet;
 	jw_open(&w, NULL, '{');
-	/* It serves, and no restart would help: 200, for a person to look at. */
-	bool degraded = d->stats.runs_unsaved > 0;
-	jw_str(&w, "status", d->draining ? "draining" : degraded ? "degraded" : "ok");
-	if (degraded)
+	jw_str(&w, "status",
+	        d->draining   ? "draining"
+	        : unproven[0] ? "unproven"
+	        : degraded    ? "degraded"
+	                      : "ok");
+	if (d->stats.runs_unsaved > 0)
 		jw_int(&w, "runsUnsaved", (int64_t)d->stats.runs_unsaved);
+	if (unproven[0] || unmet)
+		jw_str(&w, "detail", unproven[0] ? unproven : e.text);
 	jw_close(&w, '}');
-	reply_json(r, d->draining ? 503 : 200, &b);
+	reply_json(r, d->draining || unproven[0] ? 503 : 200, &b);
 }
 
 void api_version(struct daemon *d, struct http_request *r)
@@ -140,8 +152,16 @@ static void on_doctor(void *ctx, const struct jail_reply *reply, int fds[MSG_FDS
 	auto_buf struct buf b = BUF_INIT(SYSTEM_JSON_MAX);
 	struct jw w = JW_INIT(&b);
 	jw_open(&w, NULL, '{');
-	jw_bool(&w, "ok", !(p->required & ~reply->layers)); /* no fallback does, as in policy_met */
+	bool proven = !reply->unproven[0];
+	/* no fallback does, as in policy_met */
+	jw_bool(&w, "ok", proven && !(p->required & ~reply->layers));
 	jw_str(&w, "policy", a->policy);
+	jw_open(&w, "selfTest", '{');
+	jw_bool(&w, "ok", proven);
+	jw_int(&w, "us", reply->selftest_us);
+	if (!proven)
+		jw_str(&w, "detail", reply->unproven);
+	jw_close(&w, '}');
 	jw_open(&w, "layers", '[');
 	for (int l = 0; l < LAYER_COUNT; l++)
 		layer_row(&w, (enum layer)l, p, reply);

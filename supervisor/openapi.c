@@ -25,7 +25,7 @@ struct schema {
 /* clang-format off */
 static const struct schema schemas[] = {
 	{ "Problem", "type:s title:s status:i detail:s hint:s", NULL },
-	{ "Health", "status:s=ok|degraded|draining runsUnsaved:i", NULL },
+	{ "Health", "status:s=ok|degraded|unproven|draining runsUnsaved:i detail:s", NULL },
 	{ "Version", "version:s", NULL },
 	{ "Reload", "reloaded:b", NULL },
 	{ "Stats",
@@ -34,7 +34,8 @@ static const struct schema schemas[] = {
 	{ "Layer",
 	  "layer:s have:s=yes|fallback|no need:s=required|warned|none missing:s detail:s "
 	  "remedy:s", NULL },
-	{ "Doctor", "ok:b policy:s layers:[Layer]", NULL },
+	{ "SelfTest", "ok:b us:i detail:s", NULL },
+	{ "Doctor", "ok:b policy:s selfTest:SelfTest layers:[Layer]", NULL },
 	{ "Jail",
 	  "jail:i sessionId:s policy:s since:s cpuMs:i memoryPeakBytes:i pidsPeak:i "
 	  "ioReadBytes:i ioWriteBytes:i egressBytes:i", NULL },

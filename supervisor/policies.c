@@ -14,6 +14,7 @@ struct policies {
 	size_t bytes;
 	uint32_t have; /* layers of this host */
 	char detail[LAYER_COUNT][LAYER_TEXT_MAX], remedy[LAYER_COUNT][LAYER_TEXT_MAX];
+	char unproven[ERR_TEXT_MAX];
 };
 
 struct policies *policies_new(void)
@@ -71,6 +72,7 @@ const struct policy_set *policies_set(const struct policies *p)
 void policies_host(struct policies *p, const struct jail_reply *doctor)
 {
 	p->have = doctor->layers;
+	memcpy(p->unproven, doctor->unproven, sizeof(p->unproven) - 1);
 	for (int l = 0; l < LAYER_COUNT; l++) {
 		memcpy(p->detail[l], doctor->detail[l], sizeof(p->detail[l]) - 1);
 		memcpy(p->remedy[l], doctor->remedy[l], sizeof(p->remedy[l]) - 1);
@@ -79,7 +81,13 @@ void policies_host(struct policies *p, const struct jail_reply *doctor)
 
 int policies_met(const struct policies *p, const struct policy *x, struct err *e)
 {
-	return policy_met(x, p->have, p->detail, p->remedy, e);
+	int r = policy_proven(x, p->unproven, e);
+	return r < 0 ? r : policy_met(x, p->have, p->detail, p->remedy, e);
+}
+
+const char *policies_unproven(const struct policies *p)
+{
+	return p->unproven;
 }
 
 static void not_found(const struct policies *p, const char *name, struct err *e)

@@ -25,8 +25,10 @@ bool policies_ready(const struct policies *p); /* one set has been loaded */
 
 /* What this host has: agentboxd's answer to JAIL_DOCTOR.  Before it no policy is met. */
 void policies_host(struct policies *p, const struct jail_reply *doctor);
-/* As policy_met. */
+/* As policy_proven and policy_met. */
 MUST_USE int policies_met(const struct policies *p, const struct policy *x, struct err *e);
+/* Why the self-test could not look at this host, so that nothing is served; "" where it did. */
+const char *policies_unproven(const struct policies *p);
 
 /* The set in use (borrowed: for the turn), or NULL before the first load. */
 const struct policy_set *policies_set(const struct policies *p);

@@ -1,0 +1,60 @@
+/*
+ * What this host has, and what of it holds: probes first, then the canary, then the log.  The
+ * policies that lose by it are named once here; requests.c refuses them one by one.
+ */
+#include "base/log.h"
+#include "base/mem.h"
+#include "jail/daemon.h"
+#include "jail/selftest.h"
+
+static void tell_layers(const struct host *h)
+{
+	for (int l = 0; l < LAYER_COUNT; l++) {
+		if (h->layers & LAYER_BIT(l))
+			continue;
+		log_at(h->disproved & LAYER_BIT(l) ? LOG_LEVEL_ERR : LOG_LEVEL_WARN,
+		        "layer %s is missing: %s; remedy: %s", layer_name((enum layer)l),
+		        h->detail[l], h->remedy[l]);
+	}
+}
+
+static void tell_policies(const struct host *h, const struct policy_set *set)
+{
+	struct err why;
+	for (uint32_t i = 0; i < set->count; i++)
+		if (host_require(h, &set->policies[i], &why) < 0)
+			log_warn("%s", why.text);
+}
+
+/* Off its own lease: neither the probes nor the canary share ids with a living jail. */
+int daemon_prove(struct daemon *d, struct err *e)
+{
+	const struct policy_set *set = d->policies->set;
+	int index = policy_find(set, set->config.default_policy);
+	uint32_t base;
+	int r = lease_take(&d->leases, &base, e);
+	if (r < 0) {
+		d->host = (struct host){.layers = 0};
+		(void)str_copy(d->host.unproven, sizeof(d->host.unproven), e->text);
+		return err_wrap(e, "self-test");
+	}
+	host_probe(&d->tree, d->state.sessions, base, &d->host);
+	const struct selftest_spec spec = {.policy = &set->policies[index],
+	        .tree = &d->tree,
+	        .closer = &d->closer,
+	        .base = base,
+	        .dir = d->state.dir,
+	        .init = d->init,
+	        .canary = d->programs.canary};
+	selftest_run(&spec, &d->host);
+	lease_drop(&d->leases, base);
+	tell_layers(&d->host);
+	if (d->host.unproven[0]) {
+		log_err("no policy is served: the self-test failed: %s", d->host.unproven);
+		return err_set(e, -ENOPKG, "the self-test failed: %.200s", d->host.unproven);
+	}
+	tell_policies(&d->host, set);
+	log_info("self-test: %d layers proven in %lld ms", __builtin_popcount(d->host.layers),
+	        (long long)(d->host.selftest_us + 999) / 1000);
+	return 0;
+}
