@@ -1,4 +1,5 @@
 #include "base/fd.h"
+#include "base/mem.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -117,6 +118,18 @@ int file_slurp_at(int dirfd, const char *path, size_t max, char **ret, size_t *r
 int file_slurp(const char *path, size_t max, char **ret, size_t *ret_len)
 {
 	return file_slurp_at(AT_FDCWD, path, max, ret, ret_len);
+}
+
+int file_make_parent(const char *path)
+{
+	auto_free char *dir = xstrdup(path);
+	char *slash = strrchr(dir, '/');
+	if (!slash || slash == dir)
+		return 0;
+	*slash = '\0';
+	if (mkdir(dir, 0755) < 0)
+		return errno == EEXIST ? 0 : -errno;
+	return chmod(dir, 0755) < 0 ? -errno : 0;
 }
 
 int fd_sealed_memfd(const char *name, const void *p, size_t n)

@@ -35,6 +35,9 @@ int leases_open(struct leases *l, const char *path, struct err *e)
 {
 	memset(l, 0, sizeof(*l));
 	l->fd = -1;
+	int r = file_make_parent(path);
+	if (r < 0)
+		return err_set(e, r, "directory of %s: %s", path, strerror(-r));
 	auto_close int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0600);
 	if (fd < 0)
 		return err_errno(e, "lease table %s", path);

@@ -50,15 +50,6 @@ int listen_inherited(struct listener *ret, struct err *e)
 	return 1;
 }
 
-static int make_parent(const char *path, struct err *e)
-{
-	auto_free char *dir = xstrdup(path);
-	*strrchr(dir, '/') = '\0';
-	if (dir[0] && mkdir(dir, 0755) < 0 && errno != EEXIST)
-		return err_errno(e, "directory %s of the control socket", dir);
-	return 0;
-}
-
 /* Only a socket that nobody answers on is removed. */
 static int clear_stale(const struct sockaddr_un *to, struct err *e)
 {
@@ -100,9 +91,10 @@ int listen_make(struct listener *ret, const char *path, gid_t gid, struct err *e
 		return err_set(e, -ENAMETOOLONG, "--socket: the path may have %zu bytes at most",
 		        sizeof(to.sun_path) - 1);
 	(void)str_copy(to.sun_path, sizeof(to.sun_path), path);
-	int r = make_parent(path, e);
-	if (r == 0)
-		r = clear_stale(&to, e);
+	int r = file_make_parent(path);
+	if (r < 0)
+		return err_set(e, r, "directory of %s: %s", path, strerror(-r));
+	r = clear_stale(&to, e);
 	if (r < 0)
 		return r;
 	auto_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

@@ -117,6 +117,17 @@ static void test_file(void)
 	chmod(path, 0666);
 	ok(leases_open(&l, path, &e) == -EPERM, "others may write: %s", e.text);
 	chmod(path, 0600);
+	char dir[64], below[80];
+	snprintf(dir, sizeof(dir), "%s.dir", path);
+	snprintf(below, sizeof(below), "%s/leases", dir);
+	mode_t old = umask(0077);
+	ok(leases_open(&l, below, &e) == 0, "its directory is made: %s", e.text);
+	(void)umask(old);
+	struct stat st;
+	ok(stat(dir, &st) == 0 && (st.st_mode & 07777) == 0755, "and let through, as the socket's");
+	leases_close(&l);
+	unlink(below);
+	rmdir(dir);
 }
 
 int main(void)
