@@ -85,6 +85,7 @@ static int sweep(struct daemon *d, struct err *e)
 		r = cgroup_tree_sweep(&d->tree, SWEEP_MS, e);
 	if (r < 0)
 		return r;
+	cgroup_tree_io_device(&d->tree, d->state.sessions);
 	int mounts = sweep_mounts(d->state.path, e);
 	int loops = mounts < 0 ? mounts : sweep_loops(d->state.path, e);
 	if (loops < 0)
