@@ -37,10 +37,15 @@ static int lint(const struct cli *cli, int argc, char **argv)
 	return local_lint(cli, args);
 }
 
-static int explain(const struct cli *cli, const struct policy_args *a, const char *name)
+/* argv: the policy, then the words of the question; options are the short form of one each. */
+static int explain(const struct cli *cli, const struct policy_args *a, int argc, char **argv)
 {
-	const char *args[10] = {"explain", name};
-	size_t n = 2;
+	const char *args[24] = {"explain"};
+	size_t n = 1;
+	if (argc > (int)ARRAY_LEN(args) - 8)
+		return fail_usage("abctl policy explain: too many words");
+	for (int i = 0; i < argc; i++)
+		args[n++] = argv[i];
 	const struct {
 		const char *option, *value;
 	} asked[] = {{"--syscall", a->syscall}, {"--host", a->host}, {"--path", a->path}};
@@ -58,8 +63,8 @@ static int run(struct cli *cli, const void *args, int argc, char **argv)
 		return show_list(cli, "/v1/policies", "policies", columns);
 	if (strcmp(argv[0], "lint") == 0)
 		return lint(cli, argc - 1, argv + 1);
-	if (strcmp(argv[0], "explain") == 0 && argc == 2)
-		return explain(cli, args, argv[1]);
+	if (strcmp(argv[0], "explain") == 0 && argc >= 2)
+		return explain(cli, args, argc - 1, argv + 1);
 	if (strcmp(argv[0], "show") != 0 || argc != 2)
 		return fail_usage("abctl policy (ls | show NAME | lint FILE... | explain NAME)");
 	auto_buf struct buf path = BUF_INIT(QUERY_PATH_MAX);
@@ -70,13 +75,14 @@ static int run(struct cli *cli, const void *args, int argc, char **argv)
 
 const struct verb cmd_policy = {
         .name = "policy",
-        .synopsis =
-                "(ls | show NAME | lint FILE... | explain NAME|FILE [--syscall N | --host H:P | "
-                "--path P])",
+        .synopsis = "(ls | show NAME | lint FILE... | explain NAME|FILE [syscall NAME|N [ARG...] | "
+                    "host HOST[:PORT] | path PATH [read|write]])",
         .summary = "what jails may do; check and explain a policy",
         .help = "`ls` and `show` tell what the daemon has in use. `lint` and `explain` read files "
                 "and\n"
-                "need no daemon; `explain` tells which line decides.\n",
+                "need no daemon. `explain` answers \"may I?\": what a jail of the policy would "
+                "get, "
+                "and which\nrule or line decides.\n",
         .words = "ls show lint explain",
         .opts = opts,
         .args_size = sizeof(struct policy_args),

@@ -2,6 +2,7 @@
 #include "base/mem.h"
 #include "policy/bpf.h"
 #include "policy/forms.h"
+#include "policy/keys.h"
 #include "policy/lookup.h"
 #include "policy/policyc.h"
 #include "policy/report.h"
@@ -11,8 +12,12 @@
 #include "policy/units.h"
 
 #include <linux/seccomp.h>
+#include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 static void decided(const struct lookup *l, const char *key, const char *otherwise)
 {
@@ -45,69 +50,178 @@ static uint32_t filter_verdict(const struct policy *p, int nr, const uint64_t ar
 	return verdict;
 }
 
-static int explain_syscall(const struct lookup *l, const char *what)
+static bool number_of(const char *text, uint64_t *ret)
 {
-	const struct policy *p = &l->policy;
-	uint64_t number = 0;
-	bool is_number = units_plain(what, &number) == 0;
-	const struct syscall_row *row;
-	if (is_number && number > SYSCALL_NR_MAX)
-		return report_usage("--syscall: no number of a system call is above %d, as %s is",
-		        SYSCALL_NR_MAX, what);
-	row = is_number ? syscalls_by_number((int)number) : syscalls_find(what);
-	if (!row && !is_number && scmp_number(what) < 0)
-		return report_usage("--syscall: there is no system call '%s'", what);
-	if (!row) {
-		printf("%s: %s\n  not in the table: unknown calls get ENOSYS, and programs fall "
-		       "back\n",
-		        what, verdict_text(SYSCALLS_DEFAULT));
-		return POLICYC_OK;
-	}
-	int nr = syscalls_number(row);
-	if (nr < 0) {
-		printf("%s: this architecture has no such call\n", row->name);
-		return POLICYC_OK;
-	}
-	static const uint64_t zero[6];
-	if (row->nrules) {
-		printf("%s (%d): it depends: %s\n", row->name, nr, syscalls_why(row));
-		explain_rules(row, p->flags);
+	char *end = NULL;
+	if (*text < '0' || *text > '9')
+		return false;
+	errno = 0;
+	*ret = strtoull(text, &end, 0); /* 0x too: flags are written so */
+	return *end == '\0' && errno == 0;
+}
+
+static int no_such_call(const char *what)
+{
+	const size_t n = syscalls_count();
+	auto_free const char **names = xcalloc(n + 1, sizeof(*names));
+	for (size_t i = 0; i < n; i++)
+		names[i] = syscalls_row(i)->name;
+	const char *near = keys_nearest(what, names);
+	return report_usage("there is no system call '%s'%s%s%s", what,
+	        near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
+}
+
+/* "EPERM (Operation not permitted)" */
+static void print_verdict(uint32_t verdict)
+{
+	const char *name = verdict_text(verdict);
+	if (verdict == SECCOMP_RET_ALLOW)
+		printf("%s: the kernel decides the rest", name);
+	else if ((verdict & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_ERRNO)
+		printf("%s (%s)", name, strerror((int)(verdict & SECCOMP_RET_DATA)));
+	else
+		printf("%s: the process ends with SIGSYS", name);
+}
+
+static void print_deciding(
+        const struct syscall_row *row, const uint64_t args[6], int given, uint32_t flags)
+{
+	int rule = syscalls_rule(row, args, flags);
+	int most = 0; /* number of arguments that any rule looks at */
+	for (size_t i = 0; i < row->nrules; i++)
+		for (uint8_t t = 0; t < row->rules[i].n; t++)
+			if (row->rules[i].tests[t].arg >= most)
+				most = row->rules[i].tests[t].arg + 1;
+	if (rule >= 0) {
+		auto_buf struct buf text = BUF_INIT(1024);
+		syscalls_print_rule(&row->rules[rule], &text);
+		printf("  rule %d of %zu holds: %s\n", rule + 1, row->nrules, text.p);
 	} else {
-		printf("%s (%d): %s\n  group %s: %s\n", row->name, nr,
-		        verdict_text(filter_verdict(p, nr, zero)), syscalls_group_name(row->group),
-		        syscalls_why(row));
+		printf("  none of its %zu rules holds: %s\n", row->nrules,
+		        verdict_text(syscalls_otherwise(row, flags)));
 	}
+	if (given < most)
+		printf("  arguments that were not given count as 0\n");
+}
+
+static void call_decided(const struct lookup *l, const struct syscall_row *row)
+{
 	if (row->group == SYSCALLS_TRACE)
 		decided(l, "seccomp.debug", "seccomp.debug is not set: false");
 	else if (strcmp(row->name, "socket") == 0)
 		decided(l, "seccomp.no_unix_sockets", "seccomp.no_unix_sockets is not set: false");
 	else
 		printf("  decided by the table of system calls, which no policy widens\n");
+}
+
+static int outside_table(const char *what, bool is_number, uint64_t number)
+{
+	if (!is_number && scmp_number(what) < 0)
+		return no_such_call(what);
+	if (is_number && number > SYSCALL_NR_MAX)
+		return report_usage(
+		        "no number of a system call is above %d, as %s is", SYSCALL_NR_MAX, what);
+	printf("%s: ", what);
+	print_verdict(SYSCALLS_DEFAULT);
+	printf("\n  not in the table: unknown calls get ENOSYS, and programs fall back\n");
+	return POLICYC_OK;
+}
+
+static void print_call(const struct policy *p, const struct syscall_row *row, int nr, int argc,
+        const uint64_t args[6])
+{
+	printf("%s (%d)", row->name, nr);
+	for (int i = 0; i < argc; i++)
+		printf("%s0x%llx%s", i ? ", " : " with ", (unsigned long long)args[i], "");
+	printf(": ");
+	if (row->nrules && argc == 0) {
+		printf("it depends: %s\n", syscalls_why(row));
+		explain_rules(row, p->flags);
+		return;
+	}
+	print_verdict(filter_verdict(p, nr, args));
+	if (row->nrules) {
+		printf("\n  %s\n", syscalls_why(row));
+		print_deciding(row, args, argc, p->flags);
+	} else {
+		printf("\n  group %s: %s\n", syscalls_group_name(row->group), syscalls_why(row));
+	}
+}
+
+/* NAME|NUMBER [ARGUMENT...] */
+static int explain_syscall(const struct lookup *l, int argc, char **argv)
+{
+	const char *what = argv[0];
+	uint64_t number = 0, args[6] = {0};
+	bool is_number = number_of(what, &number);
+	if (argc > 7)
+		return report_usage("a system call has at most six arguments");
+	for (int i = 1; i < argc; i++)
+		if (!number_of(argv[i], &args[i - 1]))
+			return report_usage("argument '%s' of %s is no number", argv[i], what);
+	const struct syscall_row *row = NULL;
+	if (!is_number)
+		row = syscalls_find(what);
+	else if (number <= SYSCALL_NR_MAX)
+		row = syscalls_by_number((int)number);
+	if (!row)
+		return outside_table(what, is_number, number);
+	int nr = syscalls_number(row);
+	if (nr < 0) {
+		printf("%s: this architecture has no such call\n", row->name);
+		return POLICYC_OK;
+	}
+	print_call(&l->policy, row, nr, argc - 1, args);
+	call_decided(l, row);
 	return POLICYC_OK;
 }
 
 /* ---- paths ---- */
 
+enum access { READ_ONLY, WRITABLE, EMPTY };
+
 /* What every jail has, longest match first is found by comparing lengths. */
 static const struct {
-	const char *path, *what;
+	const char *path;
+	enum access access;
+	const char *what;
 } places[] = {
-        {"/", "read-only, empty but for what is named"},
-        {"/usr", "read-only"},
-        {"/bin", "read-only (of /usr)"},
-        {"/sbin", "read-only (of /usr)"},
-        {"/lib", "read-only (of /usr)"},
-        {"/lib64", "read-only (of /usr)"},
-        {"/etc", "read-only, made for the jail: nothing of the host's passwords or hosts"},
-        {"/workspace", "writable: the session's, or empty"},
-        {"/home/agent", "writable: the session's, or empty"},
-        {"/tmp", "writable, gone with the jail"},
-        {"/dev", "null zero full random urandom tty, own terminals"},
-        {"/dev/shm", "writable, gone with the jail"},
-        {"/proc", "the jail's own processes; kernel files masked"},
-        {"/sys", "empty"},
-        {"/opt/agent", "read-only: the agent's installed files"},
+        {"/", EMPTY, "read-only, empty but for what is named"},
+        {"/usr", READ_ONLY, "read-only"},
+        {"/bin", READ_ONLY, "read-only (of /usr)"},
+        {"/sbin", READ_ONLY, "read-only (of /usr)"},
+        {"/lib", READ_ONLY, "read-only (of /usr)"},
+        {"/lib64", READ_ONLY, "read-only (of /usr)"},
+        {"/etc", READ_ONLY,
+                "read-only, made for the jail: nothing of the host's passwords or hosts"},
+        {"/workspace", WRITABLE, "writable: the session's, or empty"},
+        {"/home/agent", WRITABLE, "writable: the session's, or empty"},
+        {"/tmp", WRITABLE, "writable, gone with the jail"},
+        {"/run", WRITABLE, "writable, gone with the jail"},
+        {"/dev", EMPTY, "null zero full random urandom tty, own terminals"},
+        {"/dev/null", WRITABLE, "a node"},
+        {"/dev/zero", WRITABLE, "a node"},
+        {"/dev/full", WRITABLE, "a node"},
+        {"/dev/random", WRITABLE, "a node"},
+        {"/dev/urandom", WRITABLE, "a node"},
+        {"/dev/tty", WRITABLE, "a node"},
+        {"/dev/pts", WRITABLE, "the jail's own terminals"},
+        {"/dev/shm", WRITABLE, "writable, gone with the jail"},
+        {"/proc", READ_ONLY, "the jail's own processes; kernel files masked"},
+        {"/sys", EMPTY, "empty"},
+        {"/opt/agent", READ_ONLY, "read-only: the agent's installed files"},
 };
+
+/* Where the agent asks to read or to write: what it gets. */
+static const char *outcome(enum access a, bool itself, bool write)
+{
+	if (a == WRITABLE)
+		return "allowed, as far as modes let uid 1000";
+	if (write)
+		return "denied: EROFS (Read-only file system)";
+	return a == EMPTY && !itself ? "denied: ENOENT (No such file or directory)"
+	                             : "allowed where it exists, as far as modes let uid 1000";
+}
 
 static const struct yaml_node *mount_line(
         const struct lookup *l, const char *target, const char **file)
@@ -123,35 +237,73 @@ static const struct yaml_node *mount_line(
 	return NULL;
 }
 
-static int explain_path(const struct lookup *l, const char *path)
+/* A directory on the way to a place is there, too. */
+static bool leads_on(const char *path)
 {
-	const struct policy *p = &l->policy;
-	if (!form_path(path))
-		return report_usage("--path: '%s' is not an absolute, normalised path", path);
-	size_t best = 0, best_len = 0;
 	for (size_t i = 0; i < ARRAY_LEN(places); i++)
-		if (path_within(path, places[i].path) && strlen(places[i].path) > best_len) {
+		if (path_within(places[i].path, path))
+			return true;
+	return false;
+}
+
+static size_t place_of(const char *path)
+{
+	size_t best = 0;
+	for (size_t i = 0; i < ARRAY_LEN(places); i++)
+		if (path_within(path, places[i].path) &&
+		        strlen(places[i].path) > strlen(places[best].path))
 			best = i;
-			best_len = strlen(places[i].path);
-		}
-	const struct policy_mount *mount = NULL;
+	return best;
+}
+
+static const struct policy_mount *mount_of(const struct policy *p, const char *path, size_t above)
+{
+	const struct policy_mount *best = NULL;
 	for (uint32_t i = 0; i < p->nmounts; i++)
-		if (path_within(path, p->mounts[i].target) &&
-		        strlen(p->mounts[i].target) > best_len) {
-			mount = &p->mounts[i];
-			best_len = strlen(mount->target);
+		if (path_within(path, p->mounts[i].target) && strlen(p->mounts[i].target) > above) {
+			best = &p->mounts[i];
+			above = strlen(best->target);
 		}
+	return best;
+}
+
+static void print_mount(
+        const struct lookup *l, const struct policy_mount *m, const char *path, const char *verb)
+{
 	const char *file = NULL;
+	bool write = verb && strcmp(verb, "write") == 0;
+	if (verb)
+		printf("%s: %s: %s\n  ", path, verb,
+		        outcome(m->writable ? WRITABLE : READ_ONLY, true, write));
+	else
+		printf("%s: ", path);
+	printf("%s, %s of the host\n", m->writable ? "writable" : "read-only", m->source);
+	const struct yaml_node *n = mount_line(l, m->target, &file);
+	if (n)
+		printf("  decided by %s:%d: filesystem.mounts\n", file, n->line);
+}
+
+/* PATH [read|write] */
+static int explain_path(const struct lookup *l, int argc, char **argv)
+{
+	const char *path = argv[0], *verb = argc > 1 ? argv[1] : NULL;
+	if (argc > 2 || (verb && strcmp(verb, "read") != 0 && strcmp(verb, "write") != 0))
+		return report_usage("path PATH [read|write]: '%s' is neither", argv[argc - 1]);
+	if (!form_path(path))
+		return report_usage("'%s' is not an absolute, normalised path", path);
+	size_t i = place_of(path);
+	const struct policy_mount *mount = mount_of(&l->policy, path, strlen(places[i].path));
 	if (mount) {
-		printf("%s: %s, %s of the host\n", path, mount->writable ? "writable" : "read-only",
-		        mount->source);
-		const struct yaml_node *n = mount_line(l, mount->target, &file);
-		if (n)
-			printf("  decided by %s:%d: filesystem.mounts\n", file, n->line);
+		print_mount(l, mount, path, verb);
 		return POLICYC_OK;
 	}
-	printf("%s: %s\n  below %s, as in every jail\n", path, places[best].what,
-	        places[best].path);
+	if (verb)
+		printf("%s: %s: %s\n  %s\n", path, verb,
+		        outcome(places[i].access, leads_on(path), strcmp(verb, "write") == 0),
+		        places[i].what);
+	else
+		printf("%s: %s\n", path, places[i].what);
+	printf("  below %s, as in every jail\n", places[i].path);
 	if (path_within(path, "/usr"))
 		decided(l, "filesystem.root", "filesystem.root is not set: the host's /usr");
 	return POLICYC_OK;
@@ -159,36 +311,85 @@ static int explain_path(const struct lookup *l, const char *path)
 
 /* ---- hosts ---- */
 
-static int explain_host(const struct lookup *l, const char *what)
+/* NAME, NAME:PORT, ADDRESS, [V6]:PORT.  *ret_host is owned; port 0: none given. */
+static bool split_host(const char *what, char **ret_host, uint64_t *ret_port)
 {
-	const struct policy *p = &l->policy;
 	const char *colon = strrchr(what, ':');
-	uint64_t port = 0;
-	if (!colon || units_plain(colon + 1, &port) < 0 || port < 1 || port > 65535)
-		return report_usage("--host: '%s' is not HOST:PORT", what);
-	auto_free char *host = xstrndup(what, (size_t)(colon - what));
+	bool bracket = what[0] == '[';
+	size_t n = strlen(what);
+	*ret_port = 0;
+	if (colon && (bracket || strchr(what, ':') == colon)) {
+		if (units_plain(colon + 1, ret_port) < 0 || *ret_port < 1 || *ret_port > 65535)
+			return false;
+		n = (size_t)(colon - what);
+	}
+	if (bracket && (n < 3 || what[n - 1] != ']'))
+		return false;
+	*ret_host = bracket ? xstrndup(what + 1, n - 2) : xstrndup(what, n);
+	return n > 0;
+}
+
+static const struct policy_inject *inject_of(const struct policy *p, const char *host)
+{
+	for (uint32_t i = 0; i < p->ninject; i++)
+		if (strcasecmp(p->inject[i].host, host) == 0)
+			return &p->inject[i];
+	return NULL;
+}
+
+static void print_inject(
+        const struct lookup *l, const struct policy_inject *j, const char *what, uint64_t port)
+{
 	const char *file = NULL;
 	const struct yaml_node *list = lookup_line(l, "egress.inject", &file);
-	for (uint32_t i = 0; i < p->ninject; i++) {
-		const struct policy_inject *j = &p->inject[i];
-		if (strcmp(j->host, host) != 0)
-			continue;
-		printf("%s: %s\n", what,
-		        port == 80 ? "allowed"
-		                   : "denied: an injected host is served on port 80 alone");
-		printf("  goes to %s%s%s%s%s\n", j->upstream, j->header[0] ? ", header " : "",
-		        j->header, j->secret[0] ? " from secret " : "", j->secret);
-		if (list)
-			yaml_each (n, list) {
-				const struct yaml_node *h = yaml_get(n, "host");
-				if (h && strcmp(h->text, host) == 0)
-					printf("  decided by %s:%d: egress.inject\n", file,
-					        h->line);
-			}
-		return POLICYC_OK;
+	printf("%s: %s\n", what,
+	        port == 80  ? "allowed"
+	        : port == 0 ? "allowed on port 80"
+	                    : "denied: an injected host is served on port 80 alone");
+	printf("  goes to %s%s%s%s%s\n", j->upstream, j->header[0] ? ", header " : "", j->header,
+	        j->secret[0] ? " from secret " : "", j->secret);
+	if (!list)
+		return;
+	yaml_each (n, list) {
+		const struct yaml_node *h = yaml_get(n, "host");
+		if (h && strcmp(h->text, j->host) == 0)
+			printf("  decided by %s:%d: egress.inject\n", file, h->line);
 	}
-	printf("%s: denied: not in policy '%s'\n", what, p->name);
+}
+
+static void print_denied(const struct lookup *l, const char *what, const char *host, uint64_t port)
+{
+	const struct policy *p = &l->policy;
+	const char *names[POLICY_INJECTS + 1] = {NULL};
+	for (uint32_t i = 0; i < p->ninject; i++)
+		names[i] = p->inject[i].host;
+	const char *near = keys_nearest(host, names);
+	printf("%s: denied: not in policy '%s'", what, p->name);
+	printf(near ? " (did you mean '%s'?)\n" : "\n", near);
+	if (host[strspn(host, "0123456789.")] && !strchr(host, ':'))
+		printf("  its name does not resolve: REFUSED, whichever resolver is asked\n");
+	else
+		printf("  %s\n", port == 80 ? "HTTP gets 403 with the reason"
+		                            : "a connection is reset at once");
 	decided(l, "egress.inject", "no file names a host: nothing goes out");
+}
+
+static int explain_host(const struct lookup *l, int argc, char **argv)
+{
+	auto_free char *host = NULL;
+	uint64_t port = 0;
+	if (argc > 1 || !split_host(argv[0], &host, &port))
+		return report_usage("'%s' is not HOST[:PORT]", argv[argc - 1]);
+	const struct policy_inject *j = inject_of(&l->policy, host);
+	if (j)
+		print_inject(l, j, argv[0], port);
+	else if (strcmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 ||
+	         strcmp(host, "::1") == 0)
+		printf("%s: allowed\n  the jail's own lo, as in every jail: nothing of the host "
+		       "listens there\n",
+		        argv[0]);
+	else
+		print_denied(l, argv[0], host, port);
 	return POLICYC_OK;
 }
 
@@ -202,36 +403,56 @@ static int no_policy(const struct err *e)
 	return POLICYC_REFUSED;
 }
 
+static const struct subject {
+	const char *name, *option;
+	int (*fn)(const struct lookup *l, int argc, char **argv);
+} subjects[] = {
+        {"syscall", "--syscall", explain_syscall},
+        {"path", "--path", explain_path},
+        {"host", "--host", explain_host},
+};
+
+static int not_understood(const char *word)
+{
+	const char *names[ARRAY_LEN(subjects) + 1] = {NULL};
+	for (size_t i = 0; i < ARRAY_LEN(subjects); i++)
+		names[i] = subjects[i].name;
+	const char *near = keys_nearest(word, names);
+	return report_usage("explain: '%s' is not understood%s%s%s", word,
+	        near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
+}
+
+/* NAME SUBJECT WORD..., or NAME --SUBJECT WORD [--SUBJECT WORD...] */
+static int explain_asked(const struct lookup *l, int argc, char **argv)
+{
+	for (int i = 0; i < argc;) {
+		const struct subject *s = subjects, *end = subjects + ARRAY_LEN(subjects);
+		while (s < end && strcmp(argv[i], s->name) != 0 && strcmp(argv[i], s->option) != 0)
+			s++;
+		if (s == end || i + 1 == argc)
+			return not_understood(argv[i]);
+		int words = strcmp(argv[i], s->option) == 0 ? 1 : argc - i - 1;
+		int code = s->fn(l, words, argv + i + 1);
+		if (code != POLICYC_OK)
+			return code;
+		i += 1 + words;
+	}
+	return POLICYC_OK;
+}
+
 int explain_main(int argc, char **argv)
 {
-	static const struct {
-		const char *option;
-		int (*fn)(const struct lookup *l, const char *value);
-	} options[] = {
-	        {"--syscall", explain_syscall},
-	        {"--path", explain_path},
-	        {"--host", explain_host},
-	};
 	if (argc < 1)
 		return report_usage(
-		        "explain NAME|FILE [--syscall NAME|N] [--path P] [--host H:PORT]");
+		        "explain NAME|FILE [syscall NAME|N [ARG...] | host HOST[:PORT] | "
+		        "path PATH [read|write]]");
 	struct err e = {0};
 	auto_lookup struct lookup *l = lookup_policy(argv[0], &e);
 	if (!l)
 		return no_policy(&e);
 	if (argc == 1)
 		show_policy(&l->policy, stdout);
-	for (int i = 1; i < argc; i += 2) {
-		size_t o = 0;
-		while (o < ARRAY_LEN(options) && strcmp(argv[i], options[o].option) != 0)
-			o++;
-		if (o == ARRAY_LEN(options) || i + 1 == argc)
-			return report_usage("explain: '%s' is not understood", argv[i]);
-		int code = options[o].fn(l, argv[i + 1]);
-		if (code != POLICYC_OK)
-			return code;
-	}
-	return POLICYC_OK;
+	return explain_asked(l, argc - 1, argv + 1);
 }
 
 int show_main(int argc, char **argv)

@@ -66,7 +66,7 @@ static size_t edits(const char *a, const char *b)
 }
 
 /* Far enough to catch a slip, near enough not to guess: a third of the word, at least one. */
-static const char *nearest(const char *text, const char *const *names)
+const char *keys_nearest(const char *text, const char *const *names)
 {
 	size_t n = strlen(text);
 	if (n > SUGGEST_MAX)
@@ -88,7 +88,7 @@ static const char *nearest(const char *text, const char *const *names)
 int keys_unknown(const struct keys_ctx *k, int line, const char *what, const char *text,
         const char *const *names)
 {
-	const char *near = nearest(text, names);
+	const char *near = keys_nearest(text, names);
 	if (near)
 		return keys_error(
 		        k, line, "unknown %s '%.60s' (did you mean '%s'?)", what, text, near);

@@ -89,6 +89,8 @@ int keys_error(const struct keys_ctx *k, int line, const char *fmt, ...)
         __attribute__((format(printf, 3, 4)));
 void keys_note(const struct keys_ctx *k, int line, const char *fmt, ...)
         __attribute__((format(printf, 3, 4)));
+/* The one of the NULL-terminated `names` that may have been meant, or NULL. */
+const char *keys_nearest(const char *text, const char *const *names);
 /* "unknown WHAT 'text' (did you mean 'near'?)", the nearest of the NULL-terminated `names`. */
 int keys_unknown(const struct keys_ctx *k, int line, const char *what, const char *text,
         const char *const *names);

@@ -2,6 +2,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "policy/builtin.h"
+#include "policy/keys.h"
 #include "policy/policy_yaml.h"
 #include "policy/policyc.h"
 
@@ -67,6 +68,18 @@ static int from_builtin(struct lookup *l, int index, struct err *e)
 	return r < 0 ? r : add_doc(l, label, b->text, (size_t)(b->end - b->text), false, e);
 }
 
+static int not_found(const char *what, struct err *e)
+{
+	const size_t n = builtin_count();
+	auto_free const char **names = xcalloc(n + 1, sizeof(*names));
+	for (size_t i = 0; i < n; i++)
+		names[i] = builtin_at(i)->name;
+	const char *near = keys_nearest(what, names);
+	return err_set(e, -ENOENT,
+	        "no policy '%.64s' in " POLICYC_DIR " or among the built-ins%s%s%s", what,
+	        near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
+}
+
 static int find(struct lookup *l, const char *what, struct err *e)
 {
 	if (is_path(what))
@@ -77,8 +90,7 @@ static int find(struct lookup *l, const char *what, struct err *e)
 		return r;
 	int index = builtin_find(what);
 	if (index < 0)
-		return err_set(e, -ENOENT,
-		        "no policy '%.64s' in " POLICYC_DIR " or among the built-ins", what);
+		return not_found(what, e);
 	return from_builtin(l, index, e);
 }
 

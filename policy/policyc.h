@@ -20,7 +20,8 @@
  * written; 100 usage; 111 the system.  Notes on things that are not errors begin "note: ".
  *
  *	agentbox-policyc lint policy|config|harness|agent FILE...
- *	agentbox-policyc explain NAME|FILE [--syscall NAME|N] [--path P] [--host H:PORT]
+ *	agentbox-policyc explain NAME|FILE [syscall NAME|N [ARG...] | host HOST[:PORT] |
+ *		path PATH [read|write]]
  *	agentbox-policyc show NAME|FILE
  *	agentbox-policyc list
  *	agentbox-policyc syscalls [--debug]

@@ -386,14 +386,20 @@ static bool rule_holds(const struct syscall_rule *r, const uint64_t args[6], uin
 	return true;
 }
 
+int syscalls_rule(const struct syscall_row *row, const uint64_t args[6], uint32_t flags)
+{
+	for (size_t i = 0; i < row->nrules; i++)
+		if (rule_holds(&row->rules[i], args, flags))
+			return (int)i;
+	return -1;
+}
+
 uint32_t syscalls_verdict(const struct syscall_row *row, const uint64_t args[6], uint32_t flags)
 {
 	if (!row)
 		return SYSCALLS_DEFAULT;
-	for (size_t i = 0; i < row->nrules; i++)
-		if (rule_holds(&row->rules[i], args, flags))
-			return row->rules[i].verdict;
-	return syscalls_otherwise(row, flags);
+	int rule = syscalls_rule(row, args, flags);
+	return rule < 0 ? syscalls_otherwise(row, flags) : row->rules[rule].verdict;
 }
 
 /* ---- printing ---- */
@@ -418,6 +424,16 @@ static void print_test(const struct syscall_test *t, struct buf *to)
 		buf_printf(to, "%s0x%x", i ? "|" : "", t->values[i]);
 }
 
+void syscalls_print_rule(const struct syscall_rule *r, struct buf *to)
+{
+	buf_puts(to, "[");
+	for (uint8_t t = 0; t < r->n; t++) {
+		buf_puts(to, t ? ", " : "");
+		print_test(&r->tests[t], to);
+	}
+	buf_printf(to, "] %s", verdict_text(r->verdict));
+}
+
 void syscalls_print(const struct syscall_row *row, uint32_t flags, struct buf *to)
 {
 	buf_printf(to, "%d\t%s\t%s\t", syscalls_number(row), row->name, groups[row->group].name);
@@ -425,12 +441,8 @@ void syscalls_print(const struct syscall_row *row, uint32_t flags, struct buf *t
 		const struct syscall_rule *r = &row->rules[i];
 		if (r->unless & flags)
 			continue;
-		buf_puts(to, "[");
-		for (uint8_t t = 0; t < r->n; t++) {
-			buf_puts(to, t ? ", " : "");
-			print_test(&r->tests[t], to);
-		}
-		buf_printf(to, "] %s, else ", verdict_text(r->verdict));
+		syscalls_print_rule(r, to);
+		buf_puts(to, ", else ");
 	}
 	buf_puts(to, verdict_text(syscalls_otherwise(row, flags)));
 }

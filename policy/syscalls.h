@@ -84,11 +84,15 @@ const char *syscalls_why(const struct syscall_row *row);
 
 /* The verdict when no rule holds. */
 uint32_t syscalls_otherwise(const struct syscall_row *row, uint32_t flags);
+/* Index in row->rules of the one that decides, -1: none holds. */
+int syscalls_rule(const struct syscall_row *row, const uint64_t args[6], uint32_t flags);
 /* NULL row: not in the table. */
 uint32_t syscalls_verdict(const struct syscall_row *row, const uint64_t args[6], uint32_t flags);
 
 /* "allow", "EPERM", "kill". */
 const char *verdict_text(uint32_t verdict);
+/* "[0=0x1, 1&0xf=0x1|0x2] allow". */
+void syscalls_print_rule(const struct syscall_rule *r, struct buf *to);
 /* One line of the golden table, without newline. */
 void syscalls_print(const struct syscall_row *row, uint32_t flags, struct buf *to);
 

@@ -55,7 +55,35 @@ usage 'a policy file that is not there' 'none.yaml: No such file' policy explain
 usage 'an unknown system call' "no system call 'mout'" policy explain default --syscall mout
 usage 'a number of none' '99999' policy explain default --syscall 99999
 like 'one that only the kernel knows is refused' "$(abctl policy explain default --syscall 1000)" 'ENOSYS'
-usage 'a place that is no host' 'HOST:PORT' policy explain default --host nowhere
+usage 'a place that is no host' 'HOST\[:PORT\]' policy explain default --host nowhere:99999
+usage 'a slip in a name of a call' "did you mean 'mount'" policy explain default syscall muont
+usage 'in the word that says what is asked' "did you mean 'syscall'" policy explain default sycall mount
+usage 'in the name of a policy' "did you mean 'default'" policy explain defualt
+usage 'an argument that is no number' "argument 'x' of socket" policy explain default syscall socket x
+usage 'a path that is none' "not an absolute, normalised path" policy explain default path ../etc
+usage 'a verb for a path that is none' "'exec' is neither" policy explain default path /usr exec
+may() { abctl policy explain default "$@" 2>&1 | tr '\n' ';'; }
+like 'may I mount: the errno' "$(may syscall mount)" '^mount \([0-9]+\): EPERM \(Operation not permitted\);.*decided by the table'
+like 'by number' "$(may syscall 999)" '^999: ENOSYS'
+like 'without arguments it depends' "$(may syscall socket)" ': it depends: .*by argument: \[0='
+like 'with them it is decided, by a rule' "$(may syscall socket 2 1 6)" ': allow: .*rule 2 of 6 holds: \[0=0x2\|0xa, 1&0xf=0x1, 2=0x0\|0x6\] allow'
+like 'or by none' "$(may syscall socket 16 3 6)" ': EAFNOSUPPORT .*none of its 6 rules holds'
+like 'the high half counts as little as for the kernel' "$(may syscall socket 0x100000010 3 6)" ': EAFNOSUPPORT '
+like 'what was not given is said' "$(may syscall clone 0x10000000)" ': EPERM '
+like 'and what counts as 0' "$(may syscall socket 2)" 'not given count as 0'
+like 'a host of the policy' "$(may host anthropic.agentbox)" '^anthropic.agentbox: allowed on port 80;.*default.yaml:[0-9]+: egress.inject'
+like 'on another port' "$(may host anthropic.agentbox:443)" 'denied: .*port 80 alone'
+like 'a slip in its name' "$(may host antropic.agentbox:80)" "denied: .*did you mean 'anthropic.agentbox'"
+like 'any other name' "$(may host example.com)" 'denied: .*REFUSED'
+like 'an address' "$(may host 1.2.3.4:22)" 'denied: .*reset at once'
+like 'its own lo' "$(may host localhost:3000)" 'allowed;.*own lo'
+like 'a path to write' "$(may path /usr/bin/x write)" '^/usr/bin/x: write: denied: EROFS'
+like 'to read' "$(may path /usr/bin/x read)" ': read: allowed'
+like 'one that is not there' "$(may path /root/x read)" ': read: denied: ENOENT'
+like 'a directory on the way' "$(may path /home read)" ': read: allowed'
+like 'the workspace' "$(may path /workspace/x write)" ': write: allowed'
+like 'a mount of the policy' "$(printf 'filesystem: { mounts: [ { source: /srv/data, target: /data } ] }\n' >"$T/mount.yaml"
+	abctl policy explain "$T/mount.yaml" path /data/x write | tr '\n' ';')" 'denied: EROFS .*;  read-only, /srv/data of the host;  decided by .*mount.yaml:1: filesystem.mounts'
 usage 'a harness file that is not there' 'none.md: No such file' harness lint "$T/none.md"
 usage 'also as JSON' 'none.md: No such file' harness lint "$T/none.md" --json
 usage 'a policy file that is not there' 'none.yaml: No such file' policy lint "$T/none.yaml"
