@@ -4,6 +4,9 @@
 #include "base/buf.h"
 
 #include <stddef.h>
+#include <string.h>
+
+enum { TEXT_WIDTH = 100 };
 
 struct doctor_args {
 	const char *policy;
@@ -15,11 +18,22 @@ static const struct opt opts[] = {
         {.name = NULL},
 };
 
-static const struct column columns[] = {
+/* Not cut to the terminal: the remedy stands last and is what one came for. */
+static const struct column layers[] = {
         {"LAYER", "layer", CELL_TEXT},
         {"HAVE", "have", CELL_TEXT},
         {"NEED", "need", CELL_TEXT},
+        {"WHAT IT IS", "missing", CELL_TEXT},
         {"DETAIL", "detail", CELL_TEXT},
+        {"REMEDY", "remedy", CELL_TEXT},
+        {.heading = NULL},
+};
+
+static const struct column checks[] = {
+        {"HOST", "check", CELL_TEXT},
+        {"STATE", "state", CELL_TEXT},
+        {"FOUND", "found", CELL_TEXT},
+        {"WHY", "why", CELL_TEXT},
         {"REMEDY", "remedy", CELL_TEXT},
         {.heading = NULL},
 };
@@ -33,6 +47,31 @@ static void write_selftest(struct buf *b, const struct json *t)
 	else
 		buf_printf(b, "FAILED, so no policy is served: %s; mend that, then abctl reload\n",
 		        json_str(t, "detail", "no answer"));
+}
+
+/* A paragraph, broken at blanks. */
+static void write_text(struct buf *b, const char *text)
+{
+	while (*text) {
+		size_t n = strlen(text);
+		if (n > TEXT_WIDTH) {
+			n = TEXT_WIDTH;
+			while (n > 0 && text[n] != ' ')
+				n--;
+			if (n == 0)
+				n = TEXT_WIDTH;
+		}
+		buf_printf(b, "%.*s\n", (int)n, text);
+		text += n + (text[n] == ' ');
+	}
+}
+
+static void write_isolation(struct buf *b, const struct json *i)
+{
+	buf_puts(b, "\n");
+	write_text(b, json_str(i, "note", ""));
+	write_text(b, json_str(i, "rootNote", ""));
+	buf_printf(b, "See %s.\n", json_str(i, "see", "the documentation"));
 }
 
 static int run(struct cli *cli, const void *args, int argc, char **argv)
@@ -49,26 +88,29 @@ static int run(struct cli *cli, const void *args, int argc, char **argv)
 	int r = query_get(cli, path.p, &j);
 	if (r)
 		return r;
-	bool met = json_bool(j, "ok", false);
+	bool ok = json_bool(j, "ok", false);
 	if (cli->json) {
 		query_print(j);
-		return met ? EXIT_DONE : EXIT_FAILED;
+		return ok ? EXIT_DONE : EXIT_FAILED;
 	}
-	/* Not cut to the terminal: the remedy stands last and is what one came for. */
 	auto_buf struct buf b = BUF_INIT(1 << 20);
-	table_write(&b, columns, json_get(j, "layers"), 0);
+	table_write(&b, layers, json_get(j, "layers"), 0);
 	write_selftest(&b, json_get(j, "selfTest"));
-	buf_printf(&b, "policy '%s' %s on this host\n", json_str(j, "policy", "default"),
-	        met ? "can be met" : "cannot be met: see the remedies above");
+	buf_puts(&b, "\n");
+	table_write(&b, checks, json_get(j, "host"), 0);
+	write_isolation(&b, json_get(j, "isolation"));
+	buf_printf(&b, "\npolicy '%s' %s on this host\n", json_str(j, "policy", "default"),
+	        ok ? "can be met" : "cannot be met: see the remedies above");
 	r = show_text(&b);
-	return r ? r : met ? EXIT_DONE : EXIT_FAILED;
+	return r ? r : ok ? EXIT_DONE : EXIT_FAILED;
 }
 
 const struct verb cmd_doctor = {
         .name = "doctor",
         .synopsis = "[--policy NAME]",
-        .summary = "each isolation layer: have, need, remedy",
-        .help = "Exits 1 when this host cannot meet the policy.\n",
+        .summary = "each isolation layer and the host's own switches: have, need, remedy",
+        .help = "Exits 1 when this host cannot meet the policy: a required layer is missing, the "
+                "self-test\nfailed, or a switch of the host is `bad`. `advice` does not count.\n",
         .opts = opts,
         .args_size = sizeof(struct doctor_args),
         .run = run,

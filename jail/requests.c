@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "jail/checkup.h"
 #include "jail/daemon.h"
 #include "jail/sessions.h"
 
@@ -311,6 +312,10 @@ static int op_doctor(void *ctx, struct broker_call *c, struct err *e)
 	c->reply.fallback = d->host.fallback;
 	c->reply.selftest_us = d->host.selftest_us;
 	(void)str_copy(c->reply.unproven, sizeof(c->reply.unproven), d->host.unproven);
+	struct checkup now;
+	checkup_read("/", &now);
+	memcpy(c->reply.check_state, now.state, sizeof(now.state));
+	memcpy(c->reply.check_found, now.found, sizeof(now.found));
 	for (int i = 0; i < LAYER_COUNT; i++) {
 		(void)str_copy(c->reply.detail[i], sizeof(c->reply.detail[i]), d->host.detail[i]);
 		(void)str_copy(c->reply.remedy[i], sizeof(c->reply.remedy[i]), d->host.remedy[i]);

@@ -13,6 +13,7 @@
 #define PROTO_JAIL_H
 
 #include "base/id.h"
+#include "policy/checks.h"
 #include "policy/layers.h"
 #include "policy/policy.h"
 #include "proto/msg.h"
@@ -119,6 +120,8 @@ struct jail_reply {
 	char remedy[LAYER_COUNT][LAYER_TEXT_MAX];
 	char unproven[ERR_TEXT_MAX]; /* why the self-test could not look, "" where it did */
 	int64_t selftest_us;
+	uint8_t check_state[CHECK_COUNT]; /* enum check_state */
+	char check_found[CHECK_COUNT][CHECK_FOUND_MAX];
 };
 
 struct jail_exited {

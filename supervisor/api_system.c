@@ -132,6 +132,50 @@ static void layer_row(
 	jw_close(w, '}');
 }
 
+static bool host_rows(struct jw *w, const struct jail_reply *reply)
+{
+	bool works = true;
+	jw_open(w, "host", '[');
+	for (int i = 0; i < CHECK_COUNT; i++) {
+		unsigned state = reply->check_state[i];
+		works = works && state != CHECK_BAD;
+		jw_open(w, NULL, '{');
+		jw_str(w, "check", check_name((enum check)i));
+		jw_str(w, "state", check_state_name(state));
+		jw_str(w, "found", reply->check_found[i]);
+		jw_str(w, "why", check_why((enum check)i));
+		if (state != CHECK_OK)
+			jw_str(w, "remedy", check_remedy((enum check)i));
+		jw_close(w, '}');
+	}
+	jw_close(w, ']');
+	return works;
+}
+
+/* What no layer changes.  Whoever reads `ok` should have read this once. */
+static void isolation_member(struct jw *w, const struct policy *p)
+{
+	bool image = p->root == POLICY_ROOT_IMAGE;
+	jw_open(w, "isolation", '{');
+	jw_str(w, "kernel", "shared");
+	jw_str(w, "root", image ? "image" : "host");
+	jw_str(w, "note",
+	        "Jails share this host's kernel: one kernel bug that is reachable through the "
+	        "system calls of the policy is a way out, whatever the layers say. For code that "
+	        "is out to harm, put agentbox into a virtual machine of its own.");
+	jw_str(w, "rootNote",
+	        image ? "Jails of this policy see an image of their own. Bugs that write into the "
+	                "page cache of files one may only read reach that image, not the host's "
+	                "programs, as long as nothing else on the host runs from it."
+	              : "Jails of this policy see the host's /usr, read-only. A read-only mount "
+	                "does not stop bugs that write into the page cache of files one may only "
+	                "read: what they change is what the host runs, too. The filter refuses "
+	                "the calls that the known ones need (splice, vmsplice, AF_ALG, XFRM, "
+	                "RxRPC); an image as root takes the host's programs out of reach.");
+	jw_str(w, "see", "docs/ISOLATION.md, docs/ARCHITECTURE.md (What it is not)");
+	jw_close(w, '}');
+}
+
 static void on_doctor(void *ctx, const struct jail_reply *reply, int fds[MSG_FDS])
 {
 	auto_free struct asked *a = ctx;
@@ -154,7 +198,7 @@ static void on_doctor(void *ctx, const struct jail_reply *reply, int fds[MSG_FDS
 	jw_open(&w, NULL, '{');
 	bool proven = !reply->unproven[0];
 	/* no fallback does, as in policy_met */
-	jw_bool(&w, "ok", proven && !(p->required & ~reply->layers));
+	bool met = proven && !(p->required & ~reply->layers);
 	jw_str(&w, "policy", a->policy);
 	jw_open(&w, "selfTest", '{');
 	jw_bool(&w, "ok", proven);
@@ -166,6 +210,9 @@ static void on_doctor(void *ctx, const struct jail_reply *reply, int fds[MSG_FDS
 	for (int l = 0; l < LAYER_COUNT; l++)
 		layer_row(&w, (enum layer)l, p, reply);
 	jw_close(&w, ']');
+	met = host_rows(&w, reply) && met;
+	isolation_member(&w, p);
+	jw_bool(&w, "ok", met);
 	jw_close(&w, '}');
 	reply_json(r, 200, &b);
 }

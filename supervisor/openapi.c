@@ -35,7 +35,11 @@ static const struct schema schemas[] = {
 	  "layer:s have:s=yes|fallback|no need:s=required|warned|none missing:s detail:s "
 	  "remedy:s", NULL },
 	{ "SelfTest", "ok:b us:i detail:s", NULL },
-	{ "Doctor", "ok:b policy:s selfTest:SelfTest layers:[Layer]", NULL },
+	{ "Check", "check:s state:s=ok|advice|bad found:s why:s remedy:s", NULL },
+	{ "Isolation", "kernel:s root:s=host|image note:s rootNote:s see:s", NULL },
+	{ "Doctor",
+	  "ok:b policy:s selfTest:SelfTest layers:[Layer] host:[Check] isolation:Isolation",
+	  NULL },
 	{ "Jail",
 	  "jail:i sessionId:s policy:s since:s cpuMs:i memoryPeakBytes:i pidsPeak:i "
 	  "ioReadBytes:i ioWriteBytes:i egressBytes:i", NULL },

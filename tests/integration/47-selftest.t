@@ -30,6 +30,13 @@ ok 'before anything is served' test "$before" -lt "$ready"
 is 'every isolation layer is there' "$(abctl doctor --json | json 'l.layers.filter(x=>!x.layer.startsWith("limit.")&&x.have!=="yes").map(x=>x.layer).join()')" ''
 is 'doctor says that it was proven' "$(abctl doctor --json | json 'l.selfTest.ok&&l.selfTest.us>0')" true
 like 'also to people' "$(abctl doctor)" '^self-test: a canary jail has shown'
+check() { abctl doctor --json | json "(x=>x.state+' '+x.found)(l.host.find(x=>x.check==='$1'))"; }
+is 'doctor tells of switches of the host as they are' "$(check kernel.randomize_va_space | cut -d' ' -f2)" "$(cat /proc/sys/kernel/randomize_va_space)"
+is 'also of those that root alone may read' "$(check fs.protected_symlinks | cut -d' ' -f2)" "$(cat /proc/sys/fs/protected_symlinks)"
+is 'with a remedy where there is one to take' "$(abctl doctor --json | json 'l.host.every(x=>x.found&&x.why&&(x.state==="ok")===!x.remedy)')" true
+is 'a switch that is bad counts, advice does not' "$(abctl doctor --json | json 'l.ok===l.host.every(x=>x.state!=="bad")')" true
+like 'doctor is honest about the shared kernel' "$(abctl doctor | tr '\n' ' ')" "share this host's kernel: one kernel bug .* is a way out"
+like 'and about the root that the policy shows' "$(abctl doctor --json | json 'l.isolation.root+": "+l.isolation.rootNote')" "^host: .*page cache"
 is 'healthz is ok' "$(health | tr -d '\n')" '200 {"status":"ok"}'
 is 'it leaves nothing in the state directory' "$(find "$T/state" -name '*selftest*' -o -name canary)" ''
 is 'and no cgroup' "$(find "$CGROUP" -type d -name 'canary*')" ''
