@@ -37,6 +37,7 @@ struct harness_rule { /* guardrail */
 
 enum harness_permissions { HARNESS_AUTO, HARNESS_ASK, HARNESS_DENY };
 enum harness_reuse { HARNESS_REUSE_RUN, HARNESS_REUSE_SESSION };
+enum harness_user { HARNESS_USER_AGENT, HARNESS_USER_ROOT };
 
 /* What parses and this version does not execute: a run of such a harness is refused rather than
  * run without what its author relies on.  symbol, key, other place of it or NULL, what is missing
@@ -102,6 +103,7 @@ struct harness {
 	struct harness_rule *guard_input, *guard_output;
 	size_t nguard_input, nguard_output;
 	enum harness_reuse reuse;
+	enum harness_user user;
 	char *image;
 	char **command;                      /* backend exec */
 	int later_line[HARNESS_LATER_COUNT]; /* where such a key is, 0: not used */

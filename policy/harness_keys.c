@@ -202,7 +202,15 @@ static int set_env(const struct keys_ctx *k, const struct yaml_node *n, void *ob
 }
 
 static const char *const reuse_words[] = {"run", "session", NULL};
+static const char *const user_words[] = {"agent", "root", NULL};
 static const struct key sandbox_rows[] = {
+        {.name = "user",
+                .type = KEY_ENUM,
+                .offset = HARNESS_AT(user),
+                .names = user_words,
+                .dflt = "agent",
+                .doc = "root: uid 0 of the jail, which may install packages where the policy says "
+                       "`inner_root: packages`."},
         {.name = "reuse",
                 .type = KEY_ENUM,
                 .offset = HARNESS_AT(reuse),

@@ -118,7 +118,7 @@ static void env_list(char ***env, size_t *n, const char *const *pairs)
 static char **env_of(const struct harness *h, const struct agent *a, const struct driver_command *c)
 {
 	static const char *const base[] = {
-	        "PATH=/opt/agent/bin:/usr/local/bin:/usr/bin:/bin",
+	        "PATH=/opt/agent/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 	        "HOME=/home/agent",
 	        "USER=agent",
 	        "LOGNAME=agent",

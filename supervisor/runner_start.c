@@ -95,6 +95,11 @@ static void on_made(void *ctx, const struct jail_reply *reply, int fds[MSG_FDS])
 	active_settle(r);
 }
 
+static uint32_t exec_flags(const struct run *r)
+{
+	return r->harness->user == HARNESS_USER_ROOT ? JAIL_MAKE_ROOT : 0;
+}
+
 void runner_start_make(struct run *r)
 {
 	struct err e;
@@ -112,7 +117,7 @@ void runner_start_make(struct run *r)
 	struct jail_make m = {
 	        .policy_generation = r->plan.policy_generation,
 	        .policy = r->plan.policy_index,
-	        .flags = JAIL_MAKE_SESSION | (with_exec ? JAIL_MAKE_EXEC : 0u),
+	        .flags = JAIL_MAKE_SESSION | (with_exec ? JAIL_MAKE_EXEC | exec_flags(r) : 0u),
 	        .narrow = r->plan.narrow,
 	};
 	memcpy(m.session, r->session->id, sizeof(m.session));
@@ -179,5 +184,5 @@ static void on_exec(void *ctx, const struct jail_reply *reply, int fds[MSG_FDS])
 void runner_start_exec(struct run *r)
 {
 	r->replies++;
-	jails_exec(r->d->jails, r->watch.jail, 0, take_fd(r->exec_fd), on_exec, r);
+	jails_exec(r->d->jails, r->watch.jail, exec_flags(r), take_fd(r->exec_fd), on_exec, r);
 }

@@ -4,7 +4,7 @@
 . tests/integration/lib.sh
 . tests/integration/image.sh
 
-command -v dpkg-deb apt-get >/dev/null || skip_all 'needs dpkg, apt and an installed Debian to copy'
+{ command -v dpkg-deb && command -v apt-get; } >/dev/null || skip_all 'needs dpkg, apt and an installed Debian to copy'
 debian_image "$T/image" apt passwd
 sum() { (cd "$T/image" && find . -printf '%p %m %U %G %s %T@ %l\n' | sort | sha256sum); }
 before=$(sum)
@@ -64,6 +64,19 @@ EOF
 sed '/^inner_root/d' "$T/etc/policy/images.yaml" >"$T/etc/policy/plain.yaml"
 printf 'extends: offline\nfilesystem: { root: image, image: / }\ninner_root: packages\n' >"$T/etc/policy/host.yaml"
 : >"$T/etc/agentboxd.yaml"
+mkdir "$T/etc/harnesses"
+for user in agent root; do
+	cat >"$T/etc/harnesses/$user.md" <<-EOF
+		---
+		backend: exec
+		policy: images
+		sandbox: { user: $user }
+		workspace: { seed: { seeded: yes } }
+		artifacts: [out/*]
+		command: [sh, -c, 'id -u; mkdir -p out; dpkg -i /repo/greeter_1_all.deb >out/log 2>&1 && greeter >out/said; cat out/said seeded']
+		---
+	EOF
+done
 start_daemon --config "$T/etc/agentboxd.yaml" || { echo "not ok 1 - start"; echo 1..1; exit 1; }
 root() { abctl jail --policy images --user root "$@" 2>"$T/err"; }
 agent() { abctl jail --policy images "$@" 2>"$T/err"; }
@@ -92,6 +105,11 @@ is 'apt over HTTP by the one way out' "$said" "$(printf 'caller was here\n2')"
 is 'whose helper has another user' "$(root -- sh -c "echo 'deb [trusted=yes] http://packages.agentbox/ repo/' >/etc/apt/sources.list
 $apt update; stat -c %U /var/lib/apt/lists/partial")" _apt
 like 'an apt that finds no such host says so' "$(root -- sh -c "echo 'deb [trusted=yes] http://deb.debian.org/ ./' >/etc/apt/sources.list; $apt update 2>&1")" 'not in policy|403|Failed'
+
+# ---- a harness ----
+run() { abctl run "$1" -s "u/$1" -p x --json 2>"$T/err" | json 'l.result.status+" "+l.result.artifacts.map(a=>a.path)+" "+l.result.finalText'; }
+is 'a run as inner root installs, and its files come back' "$(run root | tr '\n' ' ')" 'succeeded out/log,out/said 0 greeter was here yes '
+like 'one as the agent does not' "$(run agent | tr '\n' ' ')" '^failed out/log 1000'
 
 # ---- the layer ----
 is 'the image is as it was' "$(sum)" "$before"
