@@ -8,6 +8,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <sys/ioctl.h>
 #include <linux/nsfs.h>
@@ -84,7 +85,14 @@ static void from_inside(void)
 	        {"ls /proc/1/ 2>&1 | grep -c 'No such file'", "1", "and its files too"},
 	        {"kill -9 1 2>/dev/null; kill -STOP 1 2>/dev/null; echo alive", "alive",
 	                "signals do not reach PID 1"},
-	        {"cat /proc/sys/user/max_user_namespaces", "0", "no namespaces below"},
+	        {"cat /proc/sys/user/max_*_namespaces | sort | uniq -c | tr -s ' '", " 8 0",
+	                "no namespace of any kind below"},
+	        {"awk '$6 !~ /nosuid/' /proc/self/mountinfo | wc -l", "0", "nosuid everywhere"},
+	        {"awk '$6 !~ /nodev/ { print $5 }' /proc/self/mountinfo | grep -v -e ^/dev/ -e "
+	         "^/dev$ -e ^/proc/ | wc -l",
+	                "0", "nodev but on /dev and what masks with its null"},
+	        {"for d in /dev/shm /run; do cp /bin/true $d/t; $d/t 2>&1 | grep -c denied; done",
+	                "1\n1", "noexec where nothing is started from"},
 	        {"unshare -U true 2>/dev/null || echo no", "no", "no nested user namespace"},
 	        {"mount -t tmpfs t /tmp 2>/dev/null || echo no", "no", "no mount"},
 	        {"grep -c -e shared: -e master: /proc/self/mountinfo", "0", "nothing propagates"},
@@ -138,6 +146,25 @@ static void roots(void)
 	        "the agent has none all the same");
 	launched_free(&j);
 	rig.policy.flags &= ~(uint32_t)POLICY_INNER_ROOT_PACKAGES;
+}
+
+/* Its own, which is neither ours nor another jail's: what is added to it ends with the jail. */
+static void keyrings(void)
+{
+	static const char line[] = "perl -e 'print syscall(250,0,-3,0)'";
+	long ours = syscall(SYS_keyctl, 0, -3, 0);
+	if (ours < 0 && errno == ENOSYS) {
+		skip_one("own session keyring", "this kernel has no keys");
+		return;
+	}
+	struct launched a = plain(), b = plain();
+	long first = strtol(say(&a, line, 0), NULL, 10),
+	     second = strtol(say(&b, line, 0), NULL, 10);
+	ok(first > 0 && second > 0 && first != second && first != ours && second != ours,
+	        "two jails and we have three session keyrings (%ld, %ld, %ld)", first, second,
+	        ours);
+	launched_free(&a);
+	launched_free(&b);
 }
 
 static void errors(void)
@@ -299,6 +326,26 @@ static int worker_call(int sock, struct worker_request *r, size_t size, int fd,
 	return entries;
 }
 
+/* Seen from outside, once it waits for its first request: the filter is its own last step. */
+static void confined(const struct launch_worker *w)
+{
+	char path[64];
+	(void)snprintf(path, sizeof(path), "/proc/%d/status", w->pid);
+	static const char *const wanted[] = {"Seccomp:\t2\n", "NoNewPrivs:\t1\n",
+	        "CapPrm:\t0000000000000000\n", "CapBnd:\t0000000000000000\n"};
+	size_t found = 0;
+	for (int tries = 0; tries < 1000 && found < ARRAY_LEN(wanted); tries++) {
+		auto_free char *text = NULL;
+		if (tries)
+			usleep(10000);
+		if (file_slurp(path, 1 << 16, &text, NULL) < 0)
+			break;
+		for (found = 0; found < ARRAY_LEN(wanted) && strstr(text, wanted[found]); found++)
+			;
+	}
+	ok(found == ARRAY_LEN(wanted), "it is in its filter and has no capability");
+}
+
 static void worker(struct launched *j, const char *state)
 {
 	struct launch_worker w;
@@ -307,6 +354,7 @@ static void worker(struct launched *j, const char *state)
 	if (started < 0)
 		printf("# %s\n", e.text);
 	must(started == 0, "a file worker starts (%s)", state);
+	confined(&w);
 	static struct worker_request r;
 	static struct worker_reply reply;
 	int fd = -1;
@@ -467,6 +515,7 @@ int main(void)
 	must(r == 0, "template, cgroup tree and programs");
 	from_inside();
 	roots();
+	keyrings();
 	errors();
 	network();
 	terminal();
