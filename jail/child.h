@@ -4,7 +4,8 @@
  * The child gets the descriptors asked for at 3, 4, ... and nothing else, an
  * environment of PATH and what the caller adds, default signals, a death signal should agentboxd
  * die, and optionally a network namespace of its own with nothing in it.  It
- * starts with agentboxd's ids and drops them itself (base/privs.h).
+ * starts with agentboxd's ids and drops them itself (base/privs.h), unless a uid
+ * is given.
  */
 #ifndef JAIL_CHILD_H
 #define JAIL_CHILD_H
@@ -24,6 +25,8 @@ struct child_spec {
 	int stderr_fd;          /* becomes 2; -1: agentboxd's */
 	bool no_network;        /* in a network namespace of its own */
 	const char *const *env; /* NULL-terminated "K=V" besides PATH; NULL: none */
+	uid_t uid;              /* not 0: for programs that are not ours, without any capability */
+	bool reads_all;         /* and with CAP_DAC_READ_SEARCH alone */
 };
 
 struct child {

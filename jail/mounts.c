@@ -2,7 +2,14 @@
 #include "base/fd.h"
 
 #include <fcntl.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
+
+/* An empty directory of every template. */
+#define SPLIT_AT "/mnt"
 
 /* The last line that the file system wrote about why it refused, or "". */
 static void fs_reason(int fs, char *out, size_t size)
@@ -14,7 +21,9 @@ static void fs_reason(int fs, char *out, size_t size)
 static int fs_options(int fs, const char *type, const char *const *options, struct err *e)
 {
 	for (; options && *options; options += 2) {
-		if (fsconfig(fs, FSCONFIG_SET_STRING, options[0], options[1], 0) == 0)
+		bool flag = options[1][0] == '\0';
+		if (fsconfig(fs, flag ? FSCONFIG_SET_FLAG : FSCONFIG_SET_STRING, options[0],
+		            flag ? NULL : options[1], 0) == 0)
 			continue;
 		int r = err_errno(e, "%s: option %s=%s", type, options[0], options[1]);
 		return r;
@@ -41,6 +50,20 @@ int mounts_new(const char *type, uint64_t attrs, const char *const *options, str
 	return mount < 0 ? err_errno(e, "%s: cannot be mounted", type) : mount;
 }
 
+int mounts_finish(int mount, uint64_t attrs, int idmap_userns, struct err *e)
+{
+	struct mount_attr a = {.attr_set = attrs, .propagation = MS_PRIVATE};
+	if (idmap_userns >= 0) {
+		a.attr_set |= MOUNT_ATTR_IDMAP;
+		a.userns_fd = (uint64_t)idmap_userns;
+	}
+	if (mount_setattr(mount, "", AT_EMPTY_PATH, &a, sizeof(a)) == 0)
+		return 0;
+	if (idmap_userns >= 0 && (errno == EINVAL || errno == EOPNOTSUPP))
+		return err_set(e, -errno, "layer idmap: its file system has no idmapped mounts");
+	return err_errno(e, "attributes of mount");
+}
+
 int mounts_clone(int dirfd, const char *path, uint64_t attrs, int idmap_userns, struct err *e)
 {
 	unsigned flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW;
@@ -49,18 +72,51 @@ int mounts_clone(int dirfd, const char *path, uint64_t attrs, int idmap_userns, 
 	auto_close int mount = open_tree(dirfd, path, flags);
 	if (mount < 0)
 		return err_errno(e, "clone of mount %s", path);
-	struct mount_attr a = {.attr_set = attrs, .propagation = MS_PRIVATE};
-	if (idmap_userns >= 0) {
-		a.attr_set |= MOUNT_ATTR_IDMAP;
-		a.userns_fd = (uint64_t)idmap_userns;
+	int r = mounts_finish(mount, attrs, idmap_userns, e);
+	return r < 0 ? err_wrap(e, "%s", *path ? path : "the directory") : take_fd(mount);
+}
+
+/* There and back again, or die: in the wrong mount namespace nothing here means what it says. */
+static void come_home(int ns, int root, int cwd)
+{
+	if (setns(ns, CLONE_NEWNS) < 0 || fchdir(root) < 0 || chroot(".") < 0 || fchdir(cwd) < 0)
+		abort();
+}
+
+static int clone_parts(int mount, const char *const *names, size_t n, int *ret, struct err *e)
+{
+	if (move_mount(mount, "", AT_FDCWD, SPLIT_AT, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+		return err_errno(e, "mount on " SPLIT_AT);
+	int r = 0;
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		char path[64];
+		(void)snprintf(path, sizeof(path), SPLIT_AT "/%s", names[i]);
+		ret[i] = open_tree(
+		        AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
+		if (ret[i] < 0)
+			r = err_errno(e, "clone of mount %s", names[i]);
 	}
-	if (mount_setattr(mount, "", AT_EMPTY_PATH, &a, sizeof(a)) == 0)
-		return take_fd(mount);
-	if (idmap_userns >= 0 && (errno == EINVAL || errno == EOPNOTSUPP))
-		return err_set(e, -errno,
-		        "layer idmap: the file system of %s has no idmapped mounts",
-		        *path ? path : "the directory");
-	return err_errno(e, "attributes of mount %s", path);
+	if (umount2(SPLIT_AT, MNT_DETACH | UMOUNT_NOFOLLOW) < 0)
+		abort(); /* else every jail of that policy would see it */
+	return r;
+}
+
+int mounts_split(int mount, int mntns, const char *const *names, size_t n, int *ret, struct err *e)
+{
+	for (size_t i = 0; i < n; i++)
+		ret[i] = -1;
+	auto_close int home = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+	auto_close int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	auto_close int cwd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (home < 0 || root < 0 || cwd < 0)
+		return err_errno(e, "the way back from a mount namespace");
+	if (setns(mntns, CLONE_NEWNS) < 0)
+		return err_errno(e, "layer mountns: entering the template's");
+	int r = clone_parts(mount, names, n, ret, e);
+	come_home(home, root, cwd);
+	for (size_t i = 0; r < 0 && i < n; i++)
+		fd_close(take_fd(ret[i]));
+	return r;
 }
 
 int mounts_restrict(int mount, uint64_t attrs, struct err *e)

@@ -10,14 +10,15 @@
 
 #include "base/err.h"
 
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/mount.h>
 
 #define MOUNTS_NSD (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
 #define MOUNTS_RO  (MOUNTS_NSD | MOUNT_ATTR_RDONLY)
 
-/* A new file system instance of `type` with `options`, "key", "value" pairs ending with NULL.
- * Detached mount fd (owned) or -errno. */
+/* A new file system instance of `type` with `options`, "key", "value" pairs ending with NULL; a
+ * value of "" is a flag without one.  Detached mount fd (owned) or -errno. */
 MUST_USE int mounts_new(
         const char *type, uint64_t attrs, const char *const *options, struct err *e);
 
@@ -26,6 +27,15 @@ MUST_USE int mounts_new(
  * Detached mount fd (owned) or -errno. */
 MUST_USE int mounts_clone(
         int dirfd, const char *path, uint64_t attrs, int idmap_userns, struct err *e);
+
+/* `attrs` and, unless it is -1, the idmap for a detached mount that nobody has seen yet. */
+MUST_USE int mounts_finish(int mount, uint64_t attrs, int idmap_userns, struct err *e);
+
+/* Directories of a detached mount as detached mounts of their own (ret[n], owned), the mount itself
+ * stays as it is.  Before Linux 6.15 only what is attached can be cloned, so it is attached for a
+ * moment in `mntns`, a template's; the calling process must be single-threaded. */
+MUST_USE int mounts_split(
+        int mount, int mntns, const char *const *names, size_t n, int *ret, struct err *e);
 
 /* Adds attributes to a mount, attached or not. */
 MUST_USE int mounts_restrict(int mount, uint64_t attrs, struct err *e);

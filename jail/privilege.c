@@ -25,6 +25,7 @@ static const struct {
         {CAP_FSETID, "set-group-id directories in an image's writable layer"},
         {CAP_FOWNER, "modes of what was given away; the trash"},
         {CAP_DAC_OVERRIDE, "the trash; sockets and files of the supervisor's directory"},
+        {CAP_DAC_READ_SEARCH, "for the child that copies a session's files into an image"},
         {CAP_KILL, "ending jails, workers and children of other uids"},
         {CAP_SYS_RESOURCE, "hard limits of jails above our own; oom_score_adj"},
         {CAP_MKNOD, "device nodes of a jail's /dev"},
