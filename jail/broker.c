@@ -180,6 +180,7 @@ static int check_make(struct broker *b, const struct jail_make *m, struct broker
 		r = limits_narrow(&p->limits, &m->narrow, &to->limits, e);
 	if (r < 0)
 		return r;
+	to->asked = m;
 	to->policy = p;
 	to->policy_index = m->policy;
 	to->flags = m->flags;
@@ -391,5 +392,5 @@ enum broker_verdict broker_receive(struct broker *b, const void *msg, size_t n, 
 		call->reply.err.code = r;
 	}
 	fd_close(take_fd(call->exec_fd));
-	return BROKER_REPLY;
+	return r == -EINPROGRESS && h->type == JAIL_MAKE ? BROKER_LATER : BROKER_REPLY;
 }

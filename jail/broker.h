@@ -31,6 +31,7 @@ enum broker_phase {
 
 enum broker_verdict {
 	BROKER_REPLY,     /* call.reply (and call.fds) is to be sent */
+	BROKER_LATER,     /* the operation has kept the request and asks again; nothing is sent */
 	BROKER_VIOLATION, /* off the table: *e says what; end that supervisor */
 };
 
@@ -45,6 +46,7 @@ struct broker_call {
 
 /* JAIL_MAKE after every check: policy and limits are root's, names are names. */
 struct broker_make {
+	const struct jail_make *asked; /* as it came: for who asks again later */
 	const struct policy *policy; /* borrowed: for the call */
 	uint32_t policy_index;
 	uint32_t flags;                /* enum jail_make_flag */
@@ -55,7 +57,9 @@ struct broker_make {
 	uint32_t nbinds;
 };
 
-/* Each: 0, or -errno with *e, which goes into the reply.  Jail numbers are looked up here. */
+/* Each: 0, or -errno with *e, which goes into the reply.  Jail numbers are looked up here.  `make`
+ * may answer -EINPROGRESS: it has kept `asked` and taken c->exec_fd, and gives both to
+ * broker_receive again. */
 struct broker_ops {
 	int (*hello)(void *ctx, struct broker_call *c, struct err *e);
 	int (*make)(void *ctx, const struct broker_make *m, struct broker_call *c, struct err *e);

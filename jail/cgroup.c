@@ -559,6 +559,14 @@ void cgroup_usage(const struct cgroup *c, struct jail_resources *ret, uint32_t *
 	*ret = u;
 }
 
+void cgroup_refused(const struct cgroup *c, uint64_t *ret_forks, uint64_t *ret_cpu_us)
+{
+	auto_free char *pids = NULL, *cpu = NULL;
+	*ret_forks = read_file(c->dirfd, "pids.events", &pids) == 0 ? key_value(pids, "max") : 0;
+	*ret_cpu_us =
+	        read_file(c->dirfd, "cpu.stat", &cpu) == 0 ? key_value(cpu, "throttled_usec") : 0;
+}
+
 void cgroup_remove(const struct cgroup_tree *t, struct cgroup *c)
 {
 	if (!c->name[0])

@@ -80,6 +80,9 @@ MUST_USE int cgroup_wait_empty(const struct cgroup *c, int timeout_ms);
 /* Reads what the kernel counts; fields whose file is missing stay 0.  *ret_oom_kills may be NULL.
  */
 void cgroup_usage(const struct cgroup *c, struct jail_resources *ret, uint32_t *ret_oom_kills);
+/* Forks that pids.max refused, and microseconds that cpu.max held back; 0 without the controller.
+ */
+void cgroup_refused(const struct cgroup *c, uint64_t *ret_forks, uint64_t *ret_cpu_us);
 /* Kills what is left, waits (briefly), removes the directory, closes. Harmless on CGROUP_NONE. */
 void cgroup_remove(const struct cgroup_tree *t, struct cgroup *c);
 

@@ -227,6 +227,7 @@ static void blank(struct daemon *d, const struct options *o)
 	alarm_init(&d->stop_alarm, on_stop_alarm);
 	alarm_init(&d->refill_alarm, on_refill_alarm);
 	jails_init(&d->jails, &d->poller, &peers_news, d);
+	laters_init(&d->laters, &d->poller, &d->disks);
 }
 
 static int open_inside(struct daemon *d, struct err *e)
@@ -486,6 +487,7 @@ void daemon_close(struct daemon *d)
 	service_stop(&d->supervisor);
 	service_stop(&d->egress);
 	service_done(&d->supervisor);
+	laters_drop(&d->laters);
 	jails_done(&d->jails);
 	service_done(&d->egress);
 	pool_done(&d->pool);

@@ -12,8 +12,10 @@
 #include "jail/broker.h"
 #include "jail/cgroup.h"
 #include "jail/closer.h"
+#include "jail/disks.h"
 #include "jail/host.h"
 #include "jail/jails.h"
+#include "jail/later.h"
 #include "jail/layout.h"
 #include "jail/lease.h"
 #include "jail/listen.h"
@@ -63,6 +65,8 @@ struct daemon {
 	struct closer closer;
 	struct pool pool;
 	struct jails jails;
+	struct disks disks;
+	struct laters laters;
 	struct broker broker;
 	struct service supervisor, egress;
 	struct daemon_argv supervisor_argv, egress_argv;

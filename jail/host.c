@@ -232,7 +232,7 @@ static int probe_cgroup(const struct probe *p, struct err *e)
 	return r;
 }
 
-static void found(
+void host_found(
         struct host *h, enum layer l, int r, const char *have, const char *lack, const char *remedy)
 {
 	if (r >= 0)
@@ -258,7 +258,7 @@ static void probe_namespaces(struct host *h)
 		struct err e = {.code = 0};
 		int flag = rows[i].flag;
 		int r = in_child(try_unshare, &flag, &e);
-		found(h, rows[i].layer, r, "made and left", e.text, rows[i].config);
+		host_found(h, rows[i].layer, r, "made and left", e.text, rows[i].config);
 	}
 }
 
@@ -294,7 +294,7 @@ static void probe_tasks(struct host *h)
 		struct err e = {.code = 0};
 		bool arg = *rows[i].arg;
 		int r = in_child(rows[i].fn, &arg, &e);
-		found(h, rows[i].layer, r, rows[i].have, e.text, rows[i].remedy);
+		host_found(h, rows[i].layer, r, rows[i].have, e.text, rows[i].remedy);
 	}
 }
 
@@ -322,7 +322,7 @@ static void probe_objects(const struct probe *p)
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		struct err e = {.code = 0};
 		int r = rows[i].fn(p, &e);
-		found(p->host, rows[i].layer, r, rows[i].have, e.text, rows[i].remedy);
+		host_found(p->host, rows[i].layer, r, rows[i].have, e.text, rows[i].remedy);
 	}
 }
 
@@ -346,11 +346,10 @@ static void probe_limits(const struct probe *p)
 	};
 	uint32_t have = cgroup_limits_in_force(p->tree);
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-		found(h, rows[i].layer, have & LAYER_BIT(rows[i].layer) ? 0 : -ENOENT, rows[i].have,
-		        rows[i].lack, rows[i].remedy);
+		host_found(h, rows[i].layer, have & LAYER_BIT(rows[i].layer) ? 0 : -ENOENT,
+		        rows[i].have, rows[i].lack, rows[i].remedy);
 	if (!(have & LAYER_BIT(LAYER_LIMIT_PIDS)))
 		h->fallback |= LAYER_BIT(LAYER_LIMIT_PIDS);
-	found(h, LAYER_LIMIT_DISK, 0, "size of the tmpfs; none for session directories", "", "");
 }
 
 void host_probe(const struct cgroup_tree *t, int state_dirfd, uint32_t lease_base, struct host *ret)

@@ -23,11 +23,15 @@ struct host {
 	int64_t selftest_us;         /* how long it took */
 };
 
-/* `state_dirfd` is where workspaces will be (the idmap and disk layers depend on its file
- * system); `lease_base` is the first host id of a block that is free to use meanwhile.  Never
- * fails: what cannot be tried is missing. */
+/* `state_dirfd` is where workspaces will be (the idmap layer depends on its file system);
+ * `lease_base` is the first host id of a block that is free to use meanwhile.  Never fails: what
+ * cannot be tried is missing.  limit.disk is found out by disks.h. */
 void host_probe(
         const struct cgroup_tree *t, int state_dirfd, uint32_t lease_base, struct host *ret);
+
+/* Records a layer that was tried elsewhere: r < 0, `lack` and `remedy`; else `have`. */
+void host_found(struct host *h, enum layer l, int r, const char *have, const char *lack,
+        const char *remedy);
 
 /* As policy_proven and policy_met. */
 MUST_USE int host_require(const struct host *h, const struct policy *p, struct err *e);

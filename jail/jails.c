@@ -15,6 +15,8 @@ enum { WORKERS_MAX = 4 };
 /* Between PID 1's end and the last exit in its cgroup lie microseconds; this is for kernels whose
  * notification is late. */
 enum { RECHECK_MS = 20 };
+/* One statfs or quotactl; a disk that is full for less than this may go unnoticed. */
+enum { LOOK_MS = 250 };
 _Static_assert((LIMIT_JAILS & (LIMIT_JAILS - 1)) == 0, "the slot is the low bits of the id");
 
 struct jails_worker {
@@ -78,8 +80,10 @@ static void jail_free(struct jail *j)
 	poller_remove(t->poller, &j->pidfd);
 	poller_remove(t->poller, &j->events);
 	alarm_clear(&j->recheck);
+	alarm_clear(&j->look);
 	list_for_each (w, &j->workers, struct jails_worker, link)
 		worker_free(w);
+	disk_done(&j->disk, j->l.kit->closer);
 	launched_free(&j->l);
 	t->slots[j->id % LIMIT_JAILS] = NULL;
 	t->count--;
@@ -87,11 +91,31 @@ static void jail_free(struct jail *j)
 	t->news->released(t->ctx, base);
 }
 
+static void look_at_disk(struct jail *j)
+{
+	static const enum jail_limit_kind kinds[] = {JAIL_LIMIT_DISK, JAIL_LIMIT_INODES};
+	uint32_t met = disk_look(&j->disk);
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+		if (met & kinds[i])
+			j->table->news->limit(j->table->ctx, j, kinds[i],
+			        kinds[i] == JAIL_LIMIT_DISK ? j->disk.bytes : j->disk.inodes);
+}
+
+static void on_look(struct alarm *a)
+{
+	struct jail *j = container_of(a, struct jail, look);
+	look_at_disk(j);
+	alarm_set(poller_of(j), &j->look, LOOK_MS);
+}
+
 static void become_dead(struct jail *j)
 {
+	alarm_clear(&j->look);
+	look_at_disk(j);
 	struct jail_gone gone = {.head.type = JAIL_GONE, .jail = j->id};
 	cgroup_usage(&j->l.kit->cgroup, &gone.resources, &gone.oom_kills);
-	gone.resources.egress_bytes = j->egress_bytes;
+	cgroup_refused(&j->l.kit->cgroup, &gone.forks_refused, &gone.cpu_held_us);
+	jails_count(j, &gone.resources);
 	/* What a cgroup without controllers does not count, wait4 did. */
 	if (gone.resources.memory_peak_bytes == 0)
 		gone.resources.memory_peak_bytes = j->l.rss_peak_bytes;
@@ -237,6 +261,7 @@ static struct jail *new_jail(struct jails *t, struct launched *l)
 	j->l = *l;
 	j->base = l->kit->base;
 	alarm_init(&j->recheck, on_recheck);
+	alarm_init(&j->look, on_look);
 	list_init(&j->workers);
 	t->slots[t->search] = j;
 	t->search = (t->search + 1) % LIMIT_JAILS;
@@ -244,9 +269,11 @@ static struct jail *new_jail(struct jails *t, struct launched *l)
 	return j;
 }
 
-int jails_add(struct jails *t, struct launched *l, struct jail **ret, struct err *e)
+int jails_add(struct jails *t, struct launched *l, struct disk *k, struct jail **ret, struct err *e)
 {
 	struct jail *j = new_jail(t, l);
+	j->disk = *k;
+	*k = (struct disk)DISK_NONE;
 	int r = poller_add(t->poller, &j->control, j->l.control, EPOLLIN, on_control, e);
 	if (r == 0)
 		r = poller_add(t->poller, &j->pidfd, j->l.pidfd, EPOLLIN, on_pidfd, e);
@@ -257,8 +284,29 @@ int jails_add(struct jails *t, struct launched *l, struct jail **ret, struct err
 		jail_free(j);
 		return r;
 	}
+	if (j->disk.bytes || j->disk.inodes)
+		alarm_set(t->poller, &j->look, LOOK_MS);
 	*ret = j;
 	return 0;
+}
+
+void jails_count(const struct jail *j, struct jail_resources *r)
+{
+	r->egress_bytes = j->egress_bytes;
+	r->disk_peak_bytes = j->disk.peak_bytes;
+	r->inodes_peak = j->disk.peak_inodes;
+}
+
+uint64_t jails_promised(const struct jails *t)
+{
+	uint64_t sum = 0;
+	for (unsigned i = 0; i < LIMIT_JAILS; i++) {
+		const struct jail *j = t->slots[i];
+		bool on_disk = j && j->state != JAILS_DEAD && j->disk.method != JAIL_DISK_TMPFS;
+		if (on_disk && j->disk.bytes > j->disk.used_bytes)
+			sum += j->disk.bytes - j->disk.used_bytes;
+	}
+	return sum;
 }
 
 int jails_find(struct jails *t, uint64_t id, struct jail **ret, struct err *e)

@@ -16,6 +16,7 @@
 #include "base/id.h"
 #include "base/limits.h"
 #include "base/list.h"
+#include "jail/disks.h"
 #include "jail/launch.h"
 #include "jail/poller.h"
 #include "proto/jail.h"
@@ -41,6 +42,8 @@ struct jail {
 	uint64_t egress_bytes;
 	struct watch control, pidfd, events;
 	struct alarm recheck; /* cgroup.events can be late or missing */
+	struct disk disk;     /* owned: what holds workspace and home */
+	struct alarm look;    /* at the disk */
 	struct list workers;  /* of struct jails_worker */
 	unsigned nworkers;
 };
@@ -49,6 +52,8 @@ struct jail {
 struct jails_news {
 	void (*exited)(void *ctx, struct jail *j, const struct init_exited *m);
 	void (*gone)(void *ctx, struct jail *j, const struct jail_gone *m);
+	/* A limit of the disk was met for the first time. */
+	void (*limit)(void *ctx, struct jail *j, enum jail_limit_kind kind, uint64_t value);
 	/* After the last descriptor of it is closed: the uid block is free. */
 	void (*released)(void *ctx, uint32_t base);
 };
@@ -67,14 +72,19 @@ struct jails {
 void jails_init(struct jails *t, struct poller *p, const struct jails_news *news, void *ctx);
 void jails_done(struct jails *t); /* kills and releases what is left */
 
-/* Takes `l` (also on failure: then it is ended) and watches it. */
-MUST_USE int jails_add(struct jails *t, struct launched *l, struct jail **ret, struct err *e);
+/* Takes `l` and `k` (also on failure: then it is ended) and watches it. */
+MUST_USE int jails_add(
+        struct jails *t, struct launched *l, struct disk *k, struct jail **ret, struct err *e);
 bool jails_full(const struct jails *t);
 
 /* ---- use: -ENOENT for a number that is none of ours ---- */
 MUST_USE int jails_find(struct jails *t, uint64_t id, struct jail **ret, struct err *e);
 /* Not yet dead and using this session; NULL: none. */
 struct jail *jails_with_session(struct jails *t, const char *session);
+/* Fills in what is counted here and not by the cgroup. */
+void jails_count(const struct jail *j, struct jail_resources *r);
+/* Bytes that living jails may still write, by the limits of their disks. */
+uint64_t jails_promised(const struct jails *t);
 void jails_kill(struct jail *j);
 /* The worker's socket (owned), or -errno. */
 MUST_USE int jails_worker(struct jail *j, int worker_memfd, struct err *e);

@@ -206,8 +206,9 @@ static uint32_t layers_of(const struct launch_spec *spec)
 	        layers_of_kind(LAYER_KIND_ISOLATION) | cgroup_limits_in_force(spec->kit->tree);
 	if (!landlock_abi())
 		layers &= ~LAYER_BIT(LAYER_LANDLOCK);
-	/* The size of a tmpfs is a limit; a directory of the host has none of ours. */
-	if (spec->workspace < 0 && spec->home < 0 && l->disk_bytes)
+	/* The size of a tmpfs is a limit. */
+	bool memory = spec->workspace < 0 && spec->home < 0;
+	if ((l->disk_bytes || l->inodes) && (memory || spec->disk_held))
 		layers |= LAYER_BIT(LAYER_LIMIT_DISK);
 	return layers;
 }

@@ -26,6 +26,7 @@
 #include "proto/init.h"
 #include "proto/jail.h"
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 /* Our ends of one program's stdio: O_NONBLOCK, CLOEXEC.  With a tty, `in` is the master and the
@@ -59,7 +60,10 @@ struct launch_spec {
 	struct kit *kit; /* takes: freed on failure, in launched.kit on success */
 	int workspace,
 	        home; /* directories stored under ID_STORE_BASE ids, or -1: tmpfs; borrowed */
-	int agent;    /* directory shown read-only at /opt/agent, or -1; borrowed */
+	const int *session_mounts; /* {home, workspace}: those directories as detached mounts, used
+	                              up; NULL: the directories are cloned */
+	bool disk_held;            /* they have the limits of disk and inodes */
+	int agent;                 /* directory shown read-only at /opt/agent, or -1; borrowed */
 	const struct launch_bind *binds;
 	size_t nbinds;                        /* at most JAIL_BINDS */
 	int init_memfd;                       /* launch_load("agentbox-init"); borrowed */

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "jail/daemon.h"
+#include "jail/sessions.h"
 #include "proto/egress.h"
 
 #include <fcntl.h>
@@ -81,26 +82,55 @@ static void supervisor_ended(struct service *s)
 	d->supervisor_ended_ms = clock_mono_ms();
 	if (d->jails.count > 0)
 		log_warn("%u jails of that supervisor are ended", d->jails.count);
+	laters_drop(&d->laters);
 	jails_orphan(&d->jails);
 	if (d->stopping)
 		daemon_stop_next(d);
 }
 
-static void supervisor_message(struct service *s, void *msg, size_t n, int *fds)
+static void serve(struct daemon *d, const void *msg, size_t n, int *fds)
 {
-	struct daemon *d = of_supervisor(s);
+	struct service *s = &d->supervisor;
 	unsigned type = ((const struct msg_head *)msg)->type;
 	struct broker_call call;
 	struct err e = {0};
-	if (broker_receive(&d->broker, msg, n, fds, &call, &e) == BROKER_VIOLATION) {
+	switch (broker_receive(&d->broker, msg, n, fds, &call, &e)) {
+	case BROKER_VIOLATION: {
 		char why[ERR_TEXT_MAX + 40];
 		snprintf(why, sizeof(why), "protocol violation: %s", e.text);
 		service_fail(s, why);
-		return;
+		break;
 	}
-	if (call.reply.err.code < 0) /* its user is told by the supervisor */
-		log_debug("%s: %s", broker_request_name(type), call.reply.err.text);
-	service_send(s, &call.reply, sizeof(call.reply), call.fds, call.nfds);
+	case BROKER_LATER:
+		break;
+	case BROKER_REPLY:
+		if (call.reply.err.code < 0) /* its user is told by the supervisor */
+			log_debug("%s: %s", broker_request_name(type), call.reply.err.text);
+		service_send(s, &call.reply, sizeof(call.reply), call.fds, call.nfds);
+		break;
+	}
+}
+
+static void supervisor_message(struct service *s, void *msg, size_t n, int *fds)
+{
+	serve(of_supervisor(s), msg, n, fds);
+}
+
+static void ask_again(void *ctx, const struct jail_make *m, int exec_fd)
+{
+	struct daemon *d = ctx;
+	int fds[MSG_FDS];
+	memset(fds, -1, sizeof(fds));
+	fds[0] = exec_fd;
+	serve(d, m, sizeof(*m), fds);
+	if (trash_waits(&d->state)) /* what was copied */
+		daemon_empty_trash(d);
+}
+
+static uint64_t promised(void *ctx)
+{
+	struct daemon *d = ctx;
+	return jails_promised(&d->jails);
 }
 
 static const struct service_ops supervisor_ops = {
@@ -250,6 +280,15 @@ static void on_gone(void *ctx, struct jail *j, const struct jail_gone *m)
 		service_send(&d->supervisor, &to, sizeof(to), NULL, 0);
 }
 
+static void on_limit(void *ctx, struct jail *j, enum jail_limit_kind kind, uint64_t value)
+{
+	struct daemon *d = ctx;
+	struct jail_limit m = {
+	        .head.type = JAIL_LIMIT, .jail = j->id, .kind = (uint32_t)kind, .value = value};
+	if (!j->orphaned)
+		service_send(&d->supervisor, &m, sizeof(m), NULL, 0);
+}
+
 static void on_released(void *ctx, uint32_t base)
 {
 	struct daemon *d = ctx;
@@ -261,6 +300,7 @@ static void on_released(void *ctx, uint32_t base)
 const struct jails_news peers_news = {
         .exited = on_exited,
         .gone = on_gone,
+        .limit = on_limit,
         .released = on_released,
 };
 
@@ -277,6 +317,9 @@ static void fill_argv(
 
 void peers_init(struct daemon *d)
 {
+	d->laters.again = ask_again;
+	d->laters.promised = promised;
+	d->laters.ctx = d;
 	const struct daemon_config *c = &d->policies->set->config;
 	const char *level = log_level_name(d->options->log_level);
 	fill_argv(&d->supervisor_argv, "agentbox-supervisor", c->supervisor_uid, c->supervisor_gid,

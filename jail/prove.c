@@ -26,6 +26,18 @@ static void tell_policies(const struct host *h, const struct policy_set *set)
 			log_warn("%s", why.text);
 }
 
+static void try_disks(struct daemon *d)
+{
+	static const char *const have[JAIL_DISK_COUNT] = {
+	        [JAIL_DISK_QUOTA] = "quota: the state's file system counts projects",
+	        [JAIL_DISK_IMAGE] = "image: sessions with a limit have their own file system",
+	};
+	disks_open(&d->disks, &d->state);
+	host_found(&d->host, LAYER_LIMIT_DISK, d->disks.method == JAIL_DISK_NONE ? -EOPNOTSUPP : 0,
+	        have[d->disks.method], d->disks.why.text,
+	        "state on ext4 or xfs with prjquota; or e2fsprogs and loop devices");
+}
+
 /* Off its own lease: neither the probes nor the canary share ids with a living jail. */
 int daemon_prove(struct daemon *d, struct err *e)
 {
@@ -39,6 +51,7 @@ int daemon_prove(struct daemon *d, struct err *e)
 		return err_wrap(e, "self-test");
 	}
 	host_probe(&d->tree, d->state.sessions, base, &d->host);
+	try_disks(d);
 	const struct selftest_spec spec = {.policy = &set->policies[index],
 	        .tree = &d->tree,
 	        .closer = &d->closer,

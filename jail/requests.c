@@ -6,9 +6,11 @@
  */
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "jail/checkup.h"
 #include "jail/daemon.h"
+#include "jail/mounts.h"
 #include "jail/sessions.h"
 
 #include <fcntl.h>
@@ -23,22 +25,23 @@
 /* ---- the directories of one jail ---- */
 
 struct places {
-	int workspace, home, agent;
+	struct disk disk; /* workspace and home of a session */
+	int agent;
 	int sources[JAIL_BINDS];
 	struct launch_bind binds[JAIL_BINDS];
 };
 
 static void places_init(struct places *p)
 {
-	p->workspace = p->home = p->agent = -1;
+	p->disk = (struct disk)DISK_NONE;
+	p->agent = -1;
 	for (int i = 0; i < JAIL_BINDS; i++)
 		p->sources[i] = -1;
 }
 
 static void places_done(struct places *p)
 {
-	fd_close(p->workspace);
-	fd_close(p->home);
+	disk_done(&p->disk, NULL);
 	fd_close(p->agent);
 	for (int i = 0; i < JAIL_BINDS; i++)
 		fd_close(p->sources[i]);
@@ -105,8 +108,44 @@ static int open_agent(const struct daemon *d, const char *name, struct err *e)
 	return r < 0 ? r : take_fd(fd);
 }
 
-static int open_places(
-        struct daemon *d, struct places *p, const struct broker_make *m, struct err *e)
+/* What could not be done for the limits of a session: refused where the policy requires them, else
+ * the session is opened as it is, and the run's record says what is missing. */
+static int without_limits(struct daemon *d, struct disks_ask *ask, const struct policy *policy,
+        struct disk *ret, const struct err *why, struct err *e)
+{
+	if (policy->required & LAYER_BIT(LAYER_LIMIT_DISK))
+		return err_set(e, why->code, "%s", why->text);
+	log_warn("%s; policy '%s' only warns", why->text, policy->name);
+	ask->as_it_is = true;
+	struct disks_job none = DISKS_JOB_NONE;
+	return disks_session(&d->disks, ask, ret, &none, e);
+}
+
+static int open_session(struct daemon *d, struct disk *ret, const struct broker_make *m,
+        struct broker_call *c, struct err *e)
+{
+	/* Two jails with different owners' maps on one workspace: nobody asks for that. */
+	if (jails_with_session(&d->jails, m->session) || laters_has(&d->laters, m->session))
+		return err_set(e, -EBUSY, "session %s has a live jail", m->session);
+	struct disks_ask ask = {.session = m->session,
+	        .limits = &m->limits,
+	        .ceiling = &m->policy->limits,
+	        .promised = jails_promised(&d->jails)};
+	struct disks_job job = DISKS_JOB_NONE;
+	const struct err *failed = laters_failed(&d->laters);
+	if (failed)
+		return without_limits(d, &ask, m->policy, ret, failed, e);
+	struct err why;
+	int r = disks_session(&d->disks, &ask, ret, &job, &why);
+	if (r == -EINPROGRESS) {
+		r = laters_add(&d->laters, m->asked, take_fd(c->exec_fd), &job, e);
+		return r < 0 ? r : -EINPROGRESS;
+	}
+	return r < 0 ? without_limits(d, &ask, m->policy, ret, &why, e) : 0;
+}
+
+static int open_places(struct daemon *d, struct places *p, const struct broker_make *m,
+        struct broker_call *c, struct err *e)
 {
 	int r = open_binds(p, m, e);
 	if (r < 0)
@@ -116,12 +155,7 @@ static int open_places(
 		if (p->agent < 0)
 			return p->agent;
 	}
-	if (!m->session)
-		return 0;
-	/* Two jails with different owners' maps on one workspace: nobody asks for that. */
-	if (jails_with_session(&d->jails, m->session))
-		return err_set(e, -EBUSY, "session %s has a live jail", m->session);
-	return session_open(&d->state, m->session, &p->workspace, &p->home, e);
+	return m->session ? open_session(d, &p->disk, m, c, e) : 0;
 }
 
 /* ---- making ---- */
@@ -135,15 +169,12 @@ static void give_stdio(struct broker_call *c, struct launch_stdio *s)
 	*s = (struct launch_stdio)LAUNCH_STDIO_NONE;
 }
 
-static int launch(struct daemon *d, const struct broker_make *m, const struct places *p,
-        int exec_fd, struct launched *ret, struct err *e)
+static int launch_with(struct daemon *d, const struct broker_make *m, const struct places *p,
+        const struct template *root, const int *mounts, int exec_fd, struct launched *ret,
+        struct err *e)
 {
-	const struct template *root;
-	int r = policies_root(d->policies, m->policy_index, &root, e);
-	if (r < 0)
-		return r;
 	struct kit *kit;
-	r = pool_take(&d->pool, m->policy_index, &kit, e);
+	int r = pool_take(&d->pool, m->policy_index, &kit, e);
 	if (r < 0)
 		return r;
 	uint32_t base = kit->base;
@@ -152,8 +183,10 @@ static int launch(struct daemon *d, const struct broker_make *m, const struct pl
 	        .limits = &m->limits,
 	        .root = root,
 	        .kit = kit,
-	        .workspace = p->workspace,
-	        .home = p->home,
+	        .workspace = p->disk.workspace,
+	        .home = p->disk.home,
+	        .session_mounts = mounts,
+	        .disk_held = p->disk.method != JAIL_DISK_NONE,
 	        .agent = p->agent,
 	        .binds = p->binds,
 	        .nbinds = m->nbinds,
@@ -162,6 +195,23 @@ static int launch(struct daemon *d, const struct broker_make *m, const struct pl
 	r = launch_jail(&spec, ret, e);
 	if (r < 0)
 		pool_end_lease(&d->pool, base);
+	return r;
+}
+
+static int launch(struct daemon *d, const struct broker_make *m, const struct places *p,
+        int exec_fd, struct launched *ret, struct err *e)
+{
+	static const char *const names[] = {"home", "workspace"};
+	const struct template *root;
+	int mounts[ARRAY_LEN(names)] = {-1, -1};
+	bool own = p->disk.tree >= 0; /* a file system that is mounted nowhere yet */
+	int r = policies_root(d->policies, m->policy_index, &root, e);
+	if (r == 0 && own)
+		r = mounts_split(p->disk.tree, root->mntns, names, ARRAY_LEN(names), mounts, e);
+	if (r == 0)
+		r = launch_with(d, m, p, root, own ? mounts : NULL, exec_fd, ret, e);
+	for (size_t i = 0; i < ARRAY_LEN(mounts); i++)
+		fd_close(mounts[i]);
 	return r;
 }
 
@@ -176,7 +226,7 @@ static int op_make(void *ctx, const struct broker_make *m, struct broker_call *c
 		return r;
 	auto_places struct places places;
 	places_init(&places);
-	r = open_places(d, &places, m, e);
+	r = open_places(d, &places, m, c, e);
 	if (r < 0)
 		return r;
 	struct launched l;
@@ -186,7 +236,10 @@ static int op_make(void *ctx, const struct broker_make *m, struct broker_call *c
 	struct launch_stdio stdio = l.stdio;
 	l.stdio = (struct launch_stdio)LAUNCH_STDIO_NONE;
 	struct jail *j;
-	r = jails_add(&d->jails, &l, &j, e);
+	if (!m->session)
+		disk_in_memory(&places.disk, l.kit->mounts[KIT_HOME], l.kit->mounts[KIT_WORKSPACE],
+		        &m->limits);
+	r = jails_add(&d->jails, &l, &places.disk, &j, e);
 	if (r < 0) {
 		launch_stdio_close(&stdio);
 		return r;
@@ -202,6 +255,7 @@ static int op_make(void *ctx, const struct broker_make *m, struct broker_call *c
 	c->reply.layers = j->l.layers & ~d->host.disproved;
 	c->reply.fallback = j->l.fallback & ~d->host.disproved;
 	c->reply.base_uid = j->base;
+	c->reply.disk = (uint32_t)j->disk.method;
 	c->reply.make_us = clock_mono_us() - begun;
 	return 0;
 }
@@ -296,8 +350,9 @@ static int op_release(void *ctx, uint64_t jail, struct err *e)
 static int op_session_delete(void *ctx, const char *session, struct err *e)
 {
 	struct daemon *d = ctx;
-	if (jails_with_session(&d->jails, session))
+	if (jails_with_session(&d->jails, session) || laters_has(&d->laters, session))
 		return err_set(e, -EBUSY, "session %s has a live jail", session);
+	disks_forget(&d->disks, session);
 	int r = session_trash(&d->state, session, e);
 	if (r == 0)
 		daemon_empty_trash(d);
@@ -331,7 +386,7 @@ static int op_stats(void *ctx, uint64_t jail, struct broker_call *c, struct err 
 	if (r < 0)
 		return r;
 	cgroup_usage(&j->l.kit->cgroup, &c->reply.resources, NULL);
-	c->reply.resources.egress_bytes = j->egress_bytes;
+	jails_count(j, &c->reply.resources);
 	c->reply.jail = jail;
 	return 0;
 }

@@ -4,6 +4,7 @@
 #include "base/ids.h"
 #include "base/mem.h"
 #include "jail/mounts.h"
+#include "jail/projects.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -52,8 +53,7 @@ static int open_store_dir(int parent, const char *name, struct err *e)
 	return take_fd(fd);
 }
 
-int session_open(
-        const struct state *s, const char *id, int *ret_workspace, int *ret_home, struct err *e)
+int session_dir(const struct state *s, const char *id, struct err *e)
 {
 	if (mkdirat(s->sessions, id, 0700) < 0 && errno != EEXIST)
 		return err_errno(e, "session %s", id);
@@ -61,14 +61,17 @@ int session_open(
 	if (dir < 0)
 		return err_set(e, dir, "session %s: %s", id, strerror(-dir));
 	int r = root_owned(dir, id, e);
-	if (r < 0)
-		return r;
+	return r < 0 ? r : take_fd(dir);
+}
+
+int session_places(int dir, int *ret_workspace, int *ret_home, struct err *e)
+{
 	auto_close int workspace = open_store_dir(dir, "workspace", e);
 	if (workspace < 0)
-		return err_wrap(e, "session %s", id);
+		return workspace;
 	auto_close int home = open_store_dir(dir, "home", e);
 	if (home < 0)
-		return err_wrap(e, "session %s", id);
+		return home;
 	*ret_workspace = take_fd(workspace);
 	*ret_home = take_fd(home);
 	return 0;
@@ -76,17 +79,22 @@ int session_open(
 
 /* ---- removing ---- */
 
-int session_trash(const struct state *s, const char *id, struct err *e)
+int trash_put(const struct state *s, int dir, const char *name)
 {
 	/* A session of the same name may be made and deleted again before the trash is empty. */
 	uint64_t salt = 0;
 	(void)!getrandom(&salt, sizeof(salt), 0);
 	char to[ID_MAX + 24];
-	snprintf(to, sizeof(to), "%s.%016llx", id, (unsigned long long)salt);
-	if (renameat2(s->sessions, id, s->trash, to, RENAME_NOREPLACE) < 0)
-		return errno == ENOENT ? err_set(e, -ENOENT, "session %s has no files", id)
-		                       : err_errno(e, "session %s", id);
-	return 0;
+	snprintf(to, sizeof(to), "%s.%016llx", name, (unsigned long long)salt);
+	return renameat2(dir, name, s->trash, to, RENAME_NOREPLACE) < 0 ? -errno : 0;
+}
+
+int session_trash(const struct state *s, const char *id, struct err *e)
+{
+	int r = trash_put(s, s->sessions, id);
+	return r == -ENOENT ? err_set(e, r, "session %s has no files", id)
+	       : r < 0      ? err_set(e, r, "session %s: %s", id, strerror(-r))
+	                    : 0;
 }
 
 static bool is_dot(const char *name)
@@ -245,13 +253,9 @@ static int empty_confined(const struct state *s, pid_t parent)
 	return r < 0 ? r : tree_empty(top);
 }
 
-int trash_empty(const struct state *s, struct child *ret, struct err *e)
+/* The parent's side of a fork. */
+static int child_of(pid_t pid, struct child *ret, struct err *e)
 {
-	pid_t parent = getpid(), pid = fork();
-	if (pid < 0)
-		return err_errno(e, "fork");
-	if (pid == 0)
-		_exit(-empty_confined(s, parent) & 0xff);
 	int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	if (pidfd < 0) {
 		int r = err_errno(e, "pidfd_open");
@@ -262,4 +266,76 @@ int trash_empty(const struct state *s, struct child *ret, struct err *e)
 	}
 	*ret = (struct child){.pid = pid, .pidfd = pidfd};
 	return 0;
+}
+
+int trash_empty(const struct state *s, struct child *ret, struct err *e)
+{
+	pid_t parent = getpid(), pid = fork();
+	if (pid < 0)
+		return err_errno(e, "fork");
+	if (pid == 0)
+		_exit(-empty_confined(s, parent) & 0xff);
+	return child_of(pid, ret, e);
+}
+
+/* ---- the child that counts what is there for a project ---- */
+
+/* A tree that is deeper than this cannot be taken over: each level is a descriptor. */
+enum { ADOPT_DEPTH = 512 };
+
+static int adopt_entry(int dir, const char *name, uint32_t project, int depth);
+
+static int adopt_dir(int dir, uint32_t project, int depth)
+{
+	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	if (!d) {
+		int r = -errno;
+		fd_close(fd);
+		return r;
+	}
+	int r = 0;
+	for (struct dirent *at = readdir(d); at && r == 0; at = readdir(d))
+		if (!is_dot(at->d_name))
+			r = adopt_entry(dirfd(d), at->d_name, project, depth);
+	closedir(d);
+	return r;
+}
+
+/* Nothing of the session runs: nothing changes between look and open.  Links and special files
+ * cannot be marked (before Linux 6.17) and take no blocks to speak of. */
+static int adopt_entry(int dir, const char *name, uint32_t project, int depth)
+{
+	struct stat st;
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
+		return 0;
+	if (depth == ADOPT_DEPTH)
+		return -ELOOP;
+	auto_close int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	int r = projects_mark(fd, project);
+	return r == 0 && S_ISDIR(st.st_mode) ? adopt_dir(fd, project, depth + 1) : r;
+}
+
+static int adopt_confined(int dir, uint32_t project, pid_t parent)
+{
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+		return -errno;
+	if (getppid() != parent)
+		return -ESRCH;
+	int r = keep_two_capabilities();
+	return r < 0 ? r : adopt_dir(dir, project, 0);
+}
+
+int session_adopt(int dir, uint32_t project, struct child *ret, struct err *e)
+{
+	pid_t parent = getpid(), pid = fork();
+	if (pid < 0)
+		return err_errno(e, "fork");
+	if (pid == 0)
+		_exit(-adopt_confined(dir, project, parent) & 0xff);
+	return child_of(pid, ret, e);
 }

@@ -18,14 +18,23 @@
 #include "jail/layout.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
-/* `id` was checked with id_valid.  Makes what is missing.  Both fds are owned. */
-MUST_USE int session_open(
-        const struct state *s, const char *id, int *ret_workspace, int *ret_home, struct err *e);
+/* The session's directory (owned fd), made where it is missing.  `id` was checked with id_valid. */
+MUST_USE int session_dir(const struct state *s, const char *id, struct err *e);
+/* Workspace and home in it, or in the root of its own file system; made where they are missing.
+ * Both fds are owned. */
+MUST_USE int session_places(int dir, int *ret_workspace, int *ret_home, struct err *e);
+
+/* Starts a child that marks everything below `dir` (not itself) with the project; it ends with 0
+ * or an errno. */
+MUST_USE int session_adopt(int dir, uint32_t project, struct child *ret, struct err *e);
 
 /* No live jail uses it: the caller looked.  -ENOENT where there is none. */
 MUST_USE int session_trash(const struct state *s, const char *id, struct err *e);
 
+/* What dirfd/name is goes into the trash.  0 or -errno. */
+MUST_USE int trash_put(const struct state *s, int dir, const char *name);
 /* Something is in the trash. */
 bool trash_waits(const struct state *s);
 /* Starts the child that empties it; it ends with 0 when the trash is empty. */

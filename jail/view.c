@@ -46,17 +46,24 @@ void view_done(struct view *v)
 
 /* ---- the session's directories and the agent ---- */
 
-static int add_session(struct view *v, const struct kit *k, int dir, enum kit_mount instead,
-        const char *target, struct err *e)
+static int add_session(struct view *v, const struct kit *k, int dir, const int *ready,
+        enum kit_mount instead, const char *target, struct err *e)
 {
-	int mount = k->mounts[instead];
-	if (dir >= 0) {
-		mount = mounts_clone(dir, "", MOUNTS_NSD, k->idmap, e);
-		if (mount < 0)
-			return err_wrap(e, "%s", target);
-		own(v, mount);
+	if (dir < 0) {
+		add(v, k->mounts[instead], target, false);
+		return 0;
 	}
-	add(v, mount, target, false);
+	if (ready) {
+		int r = mounts_finish(*ready, MOUNTS_NSD, k->idmap, e);
+		if (r < 0)
+			return err_wrap(e, "%s", target);
+		add(v, *ready, target, false);
+		return 0;
+	}
+	int mount = mounts_clone(dir, "", MOUNTS_NSD, k->idmap, e);
+	if (mount < 0)
+		return err_wrap(e, "%s", target);
+	add(v, own(v, mount), target, false);
 	return 0;
 }
 
@@ -255,9 +262,11 @@ int view_make(const struct launch_spec *spec, struct view *ret, struct err *e)
 	add(&v, k->mounts[KIT_SHM], "/dev/shm", false);
 	add(&v, k->mounts[KIT_TMP], "/tmp", false);
 	add(&v, k->mounts[KIT_RUN], "/run", false);
-	r = add_session(&v, k, spec->home, KIT_HOME, "/home/agent", e);
+	const int *ready = spec->session_mounts;
+	r = add_session(&v, k, spec->home, ready, KIT_HOME, "/home/agent", e);
 	if (r == 0)
-		r = add_session(&v, k, spec->workspace, KIT_WORKSPACE, "/workspace", e);
+		r = add_session(&v, k, spec->workspace, ready ? ready + 1 : NULL, KIT_WORKSPACE,
+		        "/workspace", e);
 	if (r == 0)
 		r = add_agent(&v, spec->agent, e);
 	if (r == 0)

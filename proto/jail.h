@@ -39,6 +39,7 @@ enum jail_msg {
 	JAIL_POLICIES,    /* struct jail_simple; fd: policy_set memfd (at start and after reload) */
 	JAIL_EGRESS,      /* struct jail_egress: something was refused or sent out */
 	JAIL_STOP,        /* struct jail_simple: end runs as interrupted, flush, exit */
+	JAIL_LIMIT,       /* struct jail_limit: a limit of a living jail was met */
 };
 
 struct jail_simple {
@@ -99,7 +100,23 @@ struct jail_session {
 
 struct jail_resources {
 	uint64_t cpu_us, memory_peak_bytes, pids_peak, io_read_bytes, io_write_bytes, egress_bytes;
+	uint64_t disk_peak_bytes, inodes_peak; /* of workspace and home, looked at now and then */
 };
+
+/* What holds workspace and home to their limit. */
+#define JAIL_DISKS(X)                                                                              \
+	X(NONE, "none")                                                                            \
+	X(QUOTA, "quota") /* project quota of the state's file system */                           \
+	X(IMAGE, "image") /* a file system of their own in a file */                               \
+	X(TMPFS, "tmpfs") /* memory, and gone with the jail */
+enum jail_disk {
+#define JAIL_DISK_ENUM(sym, name) JAIL_DISK_##sym,
+	JAIL_DISKS(JAIL_DISK_ENUM)
+#undef JAIL_DISK_ENUM
+	        JAIL_DISK_COUNT
+};
+
+enum jail_limit_kind { JAIL_LIMIT_DISK = 1 << 0, JAIL_LIMIT_INODES = 1 << 1 };
 
 enum jail_layer_state { LAYER_ABSENT, LAYER_IN_FORCE, LAYER_FALLBACK };
 
@@ -111,9 +128,9 @@ struct jail_reply {
 	uint32_t layers;   /* bits in force (MAKE), or that this host has (DOCTOR) */
 	uint32_t fallback; /* bits where a weaker means stands in (pids by RLIMIT_NPROC) */
 	uint32_t base_uid; /* first host uid of the jail */
-	uint32_t pad;
-	int64_t make_us;                 /* how long the making took */
-	struct err err;                  /* code 0: success */
+	uint32_t disk;     /* enum jail_disk (MAKE) */
+	int64_t make_us;   /* how long the making took */
+	struct err err;    /* code 0: success */
 	struct jail_resources resources; /* STATS */
 	/* DOCTOR: one line a layer, and what to do where it is missing */
 	char detail[LAYER_COUNT][LAYER_TEXT_MAX];
@@ -138,7 +155,17 @@ struct jail_gone {
 	uint64_t jail;
 	uint32_t end; /* enum jail_end */
 	uint32_t oom_kills;
+	uint64_t forks_refused; /* by pids.max */
+	uint64_t cpu_held_us;   /* time that runnable processes waited because of cpu.max */
 	struct jail_resources resources;
+};
+
+struct jail_limit {
+	struct msg_head head;
+	uint64_t jail;
+	uint32_t kind; /* enum jail_limit_kind, one */
+	uint32_t pad;
+	uint64_t value; /* the limit */
 };
 
 enum egress_verdict { EGRESS_DENIED, EGRESS_ALLOWED };

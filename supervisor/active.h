@@ -62,6 +62,7 @@ struct run {
 	struct jail_watch watch;
 	uint64_t exec;
 	uint32_t layers, fallback;
+	uint32_t disk;     /* enum jail_disk */
 	struct seed *seed; /* owned */
 	struct pump *pump; /* owned */
 	struct buf to_stdin;

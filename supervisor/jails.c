@@ -389,6 +389,7 @@ static void dispatch(struct jails *j, void *m, size_t n, int fds[MSG_FDS])
 	        [JAIL_POLICIES] = sizeof(struct jail_simple),
 	        [JAIL_EGRESS] = sizeof(struct jail_egress),
 	        [JAIL_STOP] = sizeof(struct jail_simple),
+	        [JAIL_LIMIT] = sizeof(struct jail_limit),
 	};
 	if (h->type >= ARRAY_LEN(sizes) || sizes[h->type] != n) {
 		log_warn("agentboxd: message of type %d with %zu bytes ignored", h->type, n);
@@ -414,6 +415,11 @@ static void dispatch(struct jails *j, void *m, size_t n, int fds[MSG_FDS])
 		x->host[sizeof(x->host) - 1] = '\0';
 		x->reason[sizeof(x->reason) - 1] = '\0';
 		got_egress(j, x);
+		break;
+	}
+	case JAIL_LIMIT: {
+		const struct jail_limit *x = m;
+		TELL(j, x->jail, limit, x);
 		break;
 	}
 	case JAIL_STOP:

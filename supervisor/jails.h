@@ -33,6 +33,7 @@ struct jail_watch {
 	void (*exited)(struct jail_watch *w, const struct jail_exited *x);
 	void (*gone)(struct jail_watch *w, const struct jail_gone *x);
 	void (*egress)(struct jail_watch *w, const struct jail_egress *x);
+	void (*limit)(struct jail_watch *w, const struct jail_limit *x);
 };
 
 /* ---- life ---- */

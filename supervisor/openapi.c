@@ -63,7 +63,7 @@ static const struct schema schemas[] = {
 	  "toolCalls:i attempts:i exit:o resources:Resources layers:[s] error:s", NULL },
 	{ "Resources",
 	  "cpuMs:i memoryPeakBytes:i pidsPeak:i ioReadBytes:i ioWriteBytes:i "
-	  "egressBytes:i", NULL },
+	  "egressBytes:i diskPeakBytes:i inodesPeak:i", NULL },
 	{ "Event", "seq:i ts:s session:s run:s type:s", NULL },
 	{ "Artifact", "path:s bytes:i sha256:s", NULL },
 	{ "ArtifactList", "artifacts:[Artifact]", NULL },

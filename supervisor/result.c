@@ -63,6 +63,8 @@ static void write_resources(const struct jail_resources *x, struct jw *w)
 	jw_int(w, "ioReadBytes", (int64_t)x->io_read_bytes);
 	jw_int(w, "ioWriteBytes", (int64_t)x->io_write_bytes);
 	jw_int(w, "egressBytes", (int64_t)x->egress_bytes);
+	jw_int(w, "diskPeakBytes", (int64_t)x->disk_peak_bytes);
+	jw_int(w, "inodesPeak", (int64_t)x->inodes_peak);
 	jw_close(w, '}');
 }
 

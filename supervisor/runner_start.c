@@ -85,6 +85,7 @@ static void on_made(void *ctx, const struct jail_reply *reply, int fds[MSG_FDS])
 	}
 	r->layers = reply->layers;
 	r->fallback = reply->fallback;
+	r->disk = reply->disk;
 	r->session->jail = reply->jail;
 	r->session->policy_generation = r->plan.policy_generation;
 	memcpy(r->session->policy, r->plan.policy, sizeof(r->session->policy));

@@ -16,8 +16,9 @@
 #include <string.h>
 
 enum {
-	GRACE_MS = 3000,  /* from "please stop" to the kill */
-	REKILL_MS = 5000, /* cgroup.kill is asked for again: it is harmless, silence is not */
+	GRACE_MS = 3000,      /* from "please stop" to the kill */
+	REKILL_MS = 5000,     /* cgroup.kill is asked for again: it is harmless, silence is not */
+	CPU_HELD_US = 100000, /* less is a burst at the start of a program, one period long */
 };
 
 /* ---- what the jail tells ---- */
@@ -40,12 +41,29 @@ static void on_exited(struct jail_watch *w, const struct jail_exited *x)
 	active_step(r, RUN_EVENT_EXITED);
 }
 
+static void on_limit(struct jail_watch *w, const struct jail_limit *x)
+{
+	struct run *r = container_of(w, struct run, watch);
+	if (r->state < RUN_STATE_SAVING)
+		active_emit_limit(r, x->kind == JAIL_LIMIT_INODES ? "inodes" : "disk", x->value);
+}
+
+/* What the kernel has counted while the jail lived and tells of without being asked to end it. */
+static void tell_counted(struct run *r, const struct jail_gone *x)
+{
+	if (x->forks_refused)
+		active_emit_limit(r, "pids", x->resources.pids_peak);
+	if (x->cpu_held_us >= CPU_HELD_US)
+		active_emit_limit(r, "cpu", x->cpu_held_us / 1000);
+}
+
 static void on_gone(struct jail_watch *w, const struct jail_gone *x)
 {
 	struct run *r = container_of(w, struct run, watch);
 	r->gone = true;
 	r->end = *x;
 	bool ours = r->state == RUN_STATE_KILLING;
+	tell_counted(r, x);
 	if (x->end == JAIL_END_OOM || (x->oom_kills && r->exited && r->exit.sig == SIGKILL)) {
 		active_emit_limit(r, "memory", x->resources.memory_peak_bytes);
 		active_judge(r, RUN_OOM, "the jail was out of memory");
@@ -79,9 +97,18 @@ void runner_work_watch(struct run *r)
 	r->watch.exited = on_exited;
 	r->watch.gone = on_gone;
 	r->watch.egress = on_egress;
+	r->watch.limit = on_limit;
 }
 
 /* ---- its bytes ---- */
+
+static const char *disk_name(uint32_t disk)
+{
+#define NAME_ROW(sym, name) name,
+	static const char *const names[] = {JAIL_DISKS(NAME_ROW)};
+#undef NAME_ROW
+	return disk < JAIL_DISK_COUNT ? names[disk] : "unknown";
+}
 
 static void emit_started(struct run *r)
 {
@@ -101,6 +128,7 @@ static void emit_started(struct run *r)
 	buf_clear(&layers);
 	policies_layers_json(r->plan.layers_wanted & ~(r->layers | r->fallback), &layers);
 	jw_raw(&w, "missing", layers.p, layers.len);
+	jw_str(&w, "disk", disk_name(r->disk));
 	jw_int(&w, "jail", (int64_t)r->watch.jail);
 	jw_bool(&w, "warm", false);
 	jw_int(&w, "attempt", 1);

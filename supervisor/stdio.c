@@ -498,6 +498,8 @@ static void resources(struct jw *w, const struct jail_resources *r)
 	jw_int(w, "ioReadBytes", (int64_t)r->io_read_bytes);
 	jw_int(w, "ioWriteBytes", (int64_t)r->io_write_bytes);
 	jw_int(w, "egressBytes", (int64_t)r->egress_bytes);
+	jw_int(w, "diskPeakBytes", (int64_t)r->disk_peak_bytes);
+	jw_int(w, "inodesPeak", (int64_t)r->inodes_peak);
 	jw_close(w, '}');
 }
 

@@ -9,7 +9,7 @@ libnl-route-3-dev libcjson-dev libyaml-dev liburing-dev libmicrohttpd-dev libsql
 libcurl4-openssl-dev libc-ares-dev libssl-dev'
 # perl has prove; node and npm serve the stand-in model server and fetch the agent
 tests='perl nodejs npm curl procps util-linux iproute2 bubblewrap ca-certificates socat strace git python3 sqlite3
-openssl'
+openssl e2fsprogs'
 lint='clang clang-tidy clang-format cppcheck shellcheck mandoc libclang-rt-14-dev'
 
 vm='qemu-system-x86 qemu-utils mmdebstrap debian-archive-keyring cpio e2fsprogs'

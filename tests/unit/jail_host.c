@@ -26,6 +26,8 @@ static void probed(void)
 	uint32_t isolation = layers_of_kind(LAYER_KIND_ISOLATION);
 	ok((h.layers & isolation) == isolation, "this host has every isolation layer");
 	for (int i = 0; i < LAYER_COUNT; i++) {
+		if (i == LAYER_LIMIT_DISK) /* disks_open's */
+			continue;
 		bool have = h.layers & LAYER_BIT(i);
 		ok(h.detail[i][0] && have == !h.remedy[i][0],
 		        "%s: a detail, a remedy only where it lacks", layer_name((enum layer)i));

@@ -92,6 +92,12 @@ static int wait_trash(const struct state *s)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
+static int opened(const struct state *s, const char *id, int *w, int *h, struct err *e)
+{
+	auto_close int dir = session_dir(s, id, e);
+	return dir < 0 ? dir : session_places(dir, w, h, e);
+}
+
 static void test_sessions(const char *name)
 {
 	auto_free char *path = xasprintf("%s/%s", root, name);
@@ -101,7 +107,7 @@ static void test_sessions(const char *name)
 	char id[ID_MAX];
 	id_new("ses", id);
 	int w = -1, h = -1;
-	must(session_open(&s, id, &w, &h, &e) == 0, "a session %s", e.text);
+	must(opened(&s, id, &w, &h, &e) == 0, "a session %s", e.text);
 	struct stat st;
 	ok(fstat(w, &st) == 0 && st.st_uid == ID_STORE_BASE + ID_INNER_AGENT &&
 	                (st.st_mode & 07777) == 0700,
@@ -110,14 +116,14 @@ static void test_sessions(const char *name)
 	mkdir_deep(h, 40);
 	fd_close(w);
 	fd_close(h);
-	must(session_open(&s, id, &w, &h, &e) == 0, "opened again");
+	must(opened(&s, id, &w, &h, &e) == 0, "opened again");
 	ok(faccessat(w, "file", F_OK, 0) == 0, "what was written is there");
 	fd_close(w);
 	fd_close(h);
 
 	ok(session_trash(&s, id, &e) == 0 && trash_waits(&s), "deleted: in the trash");
 	ok(session_trash(&s, id, &e) == -ENOENT, "deleted twice: %s", e.text);
-	must(session_open(&s, id, &w, &h, &e) == 0, "made again meanwhile");
+	must(opened(&s, id, &w, &h, &e) == 0, "made again meanwhile");
 	ok(faccessat(w, "file", F_OK, 0) < 0, "and empty");
 	fd_close(w);
 	fd_close(h);
@@ -127,12 +133,12 @@ static void test_sessions(const char *name)
 
 	/* A link in the place of a session, of a workspace. */
 	must(symlinkat("/etc", s.sessions, "ses_link") == 0, "a link");
-	ok(session_open(&s, "ses_link", &w, &h, &e) < 0, "is not followed: %s", e.text);
+	ok(opened(&s, "ses_link", &w, &h, &e) < 0, "is not followed: %s", e.text);
 	auto_close int dir = openat(s.sessions, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	must(renameat(dir, "workspace", dir, "moved") == 0 &&
 	                symlinkat("/etc", dir, "workspace") == 0,
 	        "a link as workspace");
-	ok(session_open(&s, id, &w, &h, &e) < 0, "is not followed: %s", e.text);
+	ok(opened(&s, id, &w, &h, &e) < 0, "is not followed: %s", e.text);
 	state_close(&s);
 }
 
