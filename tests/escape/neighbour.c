@@ -50,12 +50,6 @@ static socklen_t abstract(struct sockaddr_un *name)
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + sizeof(bait) - 1);
 }
 
-static int write_lock(int fd)
-{
-	struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
-	return fcntl(fd, F_SETLK, &l);
-}
-
 static void take_names(void)
 {
 	struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(BAIT_PORT)};
@@ -87,13 +81,9 @@ static void drop_names(void)
 static void take_locks(void)
 {
 	for (size_t i = 0; i < COUNT(shared); i++) {
-		int fd = open(shared[i], O_RDWR);
-		if (fd < 0)
-			fd = open(shared[i], O_RDONLY);
+		int fd = open(shared[i], O_RDONLY); /* a program open to write could not be started */
 		if (flock(fd, LOCK_EX | LOCK_NB) == 0)
 			printf("# locks %s\n", shared[i]);
-		if (write_lock(fd) == 0)
-			printf("# write-locks %s\n", shared[i]);
 	}
 }
 
