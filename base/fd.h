@@ -36,8 +36,8 @@ MUST_USE ssize_t fd_pread_full(int fd, void *p, size_t n, off_t at);
 MUST_USE int fd_slurp(int fd, size_t max, char **ret, size_t *ret_len);
 MUST_USE int file_slurp(const char *path, size_t max, char **ret, size_t *ret_len);
 MUST_USE int file_slurp_at(int dirfd, const char *path, size_t max, char **ret, size_t *ret_len);
-/* The directory above `path`, for everybody to pass through whatever the umask is; one that is there
- * stays as it is. */
+/* The directory above `path`, for everybody to pass through whatever the umask is; one that is
+ * there stays as it is. */
 MUST_USE int file_make_parent(const char *path);
 
 /* A sealed, read-only memfd with these bytes.  fd (owned) or -errno. */

@@ -47,7 +47,7 @@ struct broker_call {
 /* JAIL_MAKE after every check: policy and limits are root's, names are names. */
 struct broker_make {
 	const struct jail_make *asked; /* as it came: for who asks again later */
-	const struct policy *policy; /* borrowed: for the call */
+	const struct policy *policy;   /* borrowed: for the call */
 	uint32_t policy_index;
 	uint32_t flags;                /* enum jail_make_flag */
 	struct limits limits;          /* the policy's, narrowed */

@@ -29,7 +29,8 @@ struct leases {
 	uint64_t held[(ID_LEASES + 64) / 64]; /* bit i: block i */
 };
 
-/* Makes the file (root, 0600) and its directory where they are missing; refuses a link or a foreign owner. */
+/* Makes the file (root, 0600) and its directory where they are missing; refuses a link or a foreign
+ * owner. */
 MUST_USE int leases_open(struct leases *l, const char *path, struct err *e);
 void leases_close(struct leases *l); /* gives every block back */
 

@@ -42,12 +42,13 @@
 	X(PID1, "pid1")           /* PID 1 out of reach: it is the agent's */                      \
 	X(PIDNS, "pidns")                                                                          \
 	X(NETNS, "netns")                                                                          \
-	X(IPCNS, "ipcns") X(FDS, "fds") /* close_range */                                          \
-	        X(EGRESS, "egress")     /* the way out: strangers answer, whoever is dialled */    \
-	        X(SESSION, "session")   /* setsid: the starter's terminal is there */              \
-	        X(RLIMITS, "rlimits")   /* resource limits */                                      \
-	        X(SIZES, "sizes")       /* sizes of what is writable */                            \
-	        X(KEYRING, "keyring")   /* a session keyring of its own */
+	X(IPCNS, "ipcns")                                                                          \
+	X(FDS, "fds")                 /* close_range */                                            \
+	        X(EGRESS, "egress")   /* the way out: strangers answer, whoever is dialled */      \
+	        X(SESSION, "session") /* setsid: the starter's terminal is there */                \
+	        X(RLIMITS, "rlimits") /* resource limits */                                        \
+	        X(SIZES, "sizes")     /* sizes of what is writable */                              \
+	        X(KEYRING, "keyring") /* a session keyring of its own */
 
 enum part {
 #define PART_ENUM(sym, name) sym,
