@@ -9,6 +9,7 @@
  * non-dumpable as well, as it should be.
  */
 #include "jail/enter.h"
+#include "jail/mounts.h"
 #include "jail/sysc.h"
 #include "jail/template.h"
 
@@ -141,6 +142,50 @@ SYSC_CHILD static long proc(struct enter *c)
 	sysc(SYS_close, fd);
 	/* subset=pid has nothing to mask */
 	return r < 0 || c->strict_proc ? r : mask(c->masks);
+}
+
+/* The same files below other inodes: what the kernel keeps by inode (locks, watches, leases) is
+ * then this jail's.  Two layers, because 6.1 takes no single one without an upper; /sys is empty.
+ * A detached mount, or -errno. */
+SYSC_CHILD static long own_layer(long dir)
+{
+	long fs = sysc(SYS_fsopen, "overlay", FSOPEN_CLOEXEC);
+	if (fs < 0)
+		return fs;
+	long r = sysc(SYS_fchdir, dir);
+	if (r == 0)
+		r = sysc(SYS_fsconfig, fs, FSCONFIG_SET_STRING, "lowerdir", ".:/sys", 0);
+	if (r == 0)
+		r = sysc(SYS_fsconfig, fs, FSCONFIG_CMD_CREATE, 0, 0, 0);
+	if (r == 0)
+		r = sysc(SYS_fsmount, fs, FSMOUNT_CLOEXEC, MOUNTS_RO);
+	sysc(SYS_close, fs);
+	return r;
+}
+
+/* All are made before the first is attached: one of /etc covers what is mounted below it. */
+SYSC_CHILD static long own_inodes(struct enter *c)
+{
+	long mounts[ENTER_OWN];
+	for (size_t i = 0; i < c->nown; i++) {
+		long dir = sysc(SYS_open, c->own[i], O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		/* of another layout, or a file */
+		bool absent = dir == -ENOENT || dir == -ENOTDIR;
+		mounts[i] = dir < 0 ? dir : own_layer(dir);
+		if (dir >= 0)
+			sysc(SYS_close, dir);
+		if (mounts[i] < 0 && !absent)
+			return mounts[i];
+	}
+	long r = c->nown ? sysc(SYS_chdir, "/") : 0;
+	for (size_t i = 0; r == 0 && i < c->nown; i++) {
+		if (mounts[i] < 0)
+			continue;
+		r = sysc(SYS_move_mount, mounts[i], "", AT_FDCWD, c->own[i],
+		        MOVE_MOUNT_F_EMPTY_PATH);
+		sysc(SYS_close, mounts[i]);
+	}
+	return r;
 }
 
 /* After close_range: with many jails our copy of the descriptor table is above the new
@@ -279,6 +324,8 @@ static const struct {
         {"layer mountns: copying the template's mounts", view},
         {"layer rootfs: mounting the writable layer over the image", layer},
         {"layer mountns: attaching the jail's mounts", attach},
+        {"layer rootfs: own inodes (filesystem.private; remedy: overlayfs in the kernel)",
+                own_inodes},
         {"layer proc: /proc and its masks", proc},
         {"layer dev: opening /dev/null", null_stdio},
         {"layer landlock: making the rules", rules},

@@ -51,16 +51,22 @@ static const char *const copied[] = {
         "ca-certificates.conf",
 };
 
+#define ETC "/etc/"
 static const char *const cloned[] = {
-        "alternatives", /* /usr/bin/editor -> /etc/alternatives/editor -> ... */
-        "ssl/certs",
-        "pki",
-        "ca-certificates",
-        "crypto-policies", /* TLS roots */
-        "fonts",
-        "chromium.d", /* fontconfig; Debian's chromium wrapper stops without it */
-        "ld.so.conf.d",
+        ETC "alternatives", /* /usr/bin/editor -> /etc/alternatives/editor -> ... */
+        ETC "ssl/certs",
+        ETC "pki",
+        ETC "ca-certificates",
+        ETC "crypto-policies", /* TLS roots */
+        ETC "fonts",
+        ETC "chromium.d", /* fontconfig; Debian's chromium wrapper stops without it */
+        ETC "ld.so.conf.d",
 };
+
+const char *etc_shown(unsigned i)
+{
+	return i < ARRAY_LEN(cloned) ? cloned[i] : NULL;
+}
 
 static int put(int etc, const char *name, const void *p, size_t n, struct err *e)
 {
@@ -136,7 +142,7 @@ int etc_fill(int etc, int source, struct err *e)
 	for (size_t i = 0; r == 0 && i < ARRAY_LEN(copied); i++)
 		r = copy(etc, source, copied[i], e);
 	for (size_t i = 0; r == 0 && i < ARRAY_LEN(cloned); i++)
-		r = clone(etc, source, cloned[i], e);
+		r = clone(etc, source, cloned[i] + strlen(ETC), e);
 	if (r == 0 && symlinkat("../proc/self/mounts", etc, "mtab") < 0)
 		return err_errno(e, "layer rootfs: /etc/mtab");
 	return r;

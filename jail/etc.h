@@ -20,4 +20,7 @@ MUST_USE int etc_fill(int etc, int source, struct err *e);
  * users and groups with the agent among them.  They belong to `owner`, inner root's host id. */
 MUST_USE int etc_personal(int upper, int source, uint32_t owner, struct err *e);
 
+/* Directory i of the source that is shown there ("/etc/ssl/certs"), NULL past the end. */
+const char *etc_shown(unsigned i);
+
 #endif

@@ -4,11 +4,14 @@
 #include "base/ids.h"
 #include "base/mem.h"
 #include "jail/enter.h"
+#include "jail/etc.h"
 #include "jail/stdio.h"
 #include "jail/sysc.h"
 #include "jail/view.h"
+#include "policy/forms.h"
 #include "proto/msg.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -234,6 +237,54 @@ static int check_layers(const struct policy *p, uint32_t layers, struct err *e)
 	return 0;
 }
 
+/* A layer over `path` would cover what the policy mounts below it. */
+static bool has_below(const struct policy *p, const char *path)
+{
+	for (uint32_t i = 0; i < p->nmounts; i++)
+		if (strcmp(p->mounts[i].target, path) != 0 &&
+		        path_within(p->mounts[i].target, path))
+			return true;
+	return false;
+}
+
+static void add_own(const struct policy *p, const char *path, struct enter *c)
+{
+	if (!has_below(p, path))
+		c->own[c->nown++] = path;
+}
+
+/* Places that each jail has of its own, with whatever its agent put there. */
+static bool is_own_place(const char *path)
+{
+	static const char *const places[] = {"/workspace", "/home/agent", "/tmp", "/mnt"};
+	for (size_t i = 0; i < ARRAY_LEN(places); i++)
+		if (path_within(path, places[i]))
+			return true;
+	return false;
+}
+
+/* What jails of one policy, or of one agent, would share; above comes before below. */
+static void describe_own(const struct launch_spec *spec, struct enter *c)
+{
+	static const char *const dirs[] = {
+	        "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc"};
+	const struct policy *p = spec->policy;
+	if (!(p->flags & POLICY_PRIVATE_FILES))
+		return;
+	/* a writable layer over an image has inodes of its own already */
+	bool layered = overlay_wanted(p);
+	for (size_t i = 0; !layered && i < ARRAY_LEN(dirs); i++)
+		add_own(p, dirs[i], c);
+	for (unsigned i = 0; !layered && etc_shown(i); i++)
+		add_own(p, etc_shown(i), c);
+	if (spec->agent >= 0)
+		add_own(p, "/opt/agent", c);
+	for (uint32_t i = 0; i < p->nmounts; i++)
+		if (!p->mounts[i].writable && !is_own_place(p->mounts[i].target))
+			add_own(p, p->mounts[i].target, c);
+	assert(c->nown <= ENTER_OWN);
+}
+
 static void describe_child(
         const struct launch_spec *spec, const struct view *v, int control, struct enter *c)
 {
@@ -263,6 +314,7 @@ static void describe_child(
 	memcpy(c->rules, v->rules, sizeof(c->rules));
 	c->nrules = v->nrules;
 	set_rlimits(c, spec->limits);
+	describe_own(spec, c);
 }
 
 static int open_mntns(pid_t pid, struct err *e)

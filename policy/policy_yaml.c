@@ -138,6 +138,13 @@ static const struct key filesystem_rows[] = {
                 .form = form_path,
                 .want = "an absolute path",
                 .doc = "Directory of a root file system, owned by root."},
+        {.name = "private",
+                .type = KEY_FLAG,
+                .bit = POLICY_PRIVATE_FILES,
+                .offset = offsetof(struct policy, flags),
+                .dflt = "false",
+                .doc = "Shared read-only directories get inodes of the jail's own: locks and "
+                       "watches do not reach other jails."},
         {.name = "mounts",
                 .type = KEY_OTHER,
                 .set = set_mounts,

@@ -25,6 +25,7 @@ static void show_files(const struct policy *p, FILE *to)
 	        to, "filesystem:\n  root: %s\n", p->root == POLICY_ROOT_IMAGE ? "image" : "host");
 	if (p->root == POLICY_ROOT_IMAGE)
 		quoted(to, "  image", p->image);
+	(void)fprintf(to, "  private: %s\n", truth(p->flags & POLICY_PRIVATE_FILES));
 	(void)fputs(p->nmounts ? "  mounts:\n" : "  mounts: []\n", to);
 	for (uint32_t i = 0; i < p->nmounts; i++) {
 		quoted(to, "    - source", p->mounts[i].source);

@@ -28,7 +28,7 @@ static const char *const files[] = {
         "/tmp/agentbox-bait", "/dev/shm/agentbox-bait", "/run/agentbox-bait"};
 /* What all jails of a policy see: the host's, the template's, the policy's. */
 static const char *const shared[] = {"/usr/bin/env", "/etc/passwd", "/dev/null", "/tools/bait"};
-static const char *const watched[] = {"/usr/bin", "/etc", "/dev", "/tools"};
+static const char *const watched[] = {"/usr/bin", "/tools"};
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -186,6 +186,17 @@ static enum answer abstract_socket(const struct attempt *a)
 	return answer_of(connect(s, (struct sockaddr *)&name, n), a);
 }
 
+/* Which locks on what all jails see are somebody else's. */
+static int locks(void)
+{
+	for (size_t i = 0; i < COUNT(shared); i++) {
+		int fd = open(shared[i], O_RDONLY | O_CLOEXEC);
+		printf("lock %s: %s\n", shared[i],
+		        flock(fd, LOCK_EX | LOCK_NB) == 0 ? "free" : "held");
+	}
+	return 0;
+}
+
 #define FILE_OF(file, lax)                                                                         \
 	{                                                                                          \
 		.id = "F18", .what = "its " file, .fn = attempt_see, .without = lax,               \
@@ -220,5 +231,7 @@ int main(int argc, char **argv)
 {
 	if (argc > 1 && strcmp(argv[1], "hold") == 0)
 		return hold();
+	if (argc > 1 && strcmp(argv[1], "locks") == 0)
+		return locks();
 	return attempts_main(argc, argv, rows, sizeof(rows) / sizeof(rows[0]));
 }

@@ -11,14 +11,16 @@ cp "$T/tools/files" "$T/tools/setuid"
 chmod 4755 "$T/tools/setuid"
 mknod -m 666 "$T/tools/node" c 1 3
 : >"$T/tools/bait"
-cat >"$T/etc/policy/tools.yaml" <<Y
-extends: default
-filesystem: { mounts: [ { source: $T/tools, target: /tools } ] }
-limits: { tmp: 4M, shm: 4M, disk: 4M, inodes: 200, nofile: 4096 }
-Y
+for private in true false; do
+	cat >"$T/etc/policy/private-$private.yaml" <<-Y
+		extends: default
+		filesystem: { private: $private, mounts: [ { source: $T/tools, target: /tools } ] }
+		limits: { tmp: 4M, shm: 4M, disk: 4M, inodes: 200, nofile: 4096 }
+	Y
+done
 : >"$T/etc/agentboxd.yaml"
 start_daemon --config "$T/etc/agentboxd.yaml" || { echo "not ok 1 - start"; echo 1..1; exit 1; }
-jail() { abctl jail --policy tools "$@" 2>"$T/err"; }
+jail() { abctl jail --policy "private-${private:-true}" "$@" 2>"$T/err"; }
 modules() { cut -d' ' -f1 /proc/modules 2>/dev/null | sort; }
 
 # hold COMMAND...: what can be found, while descriptor 7 is open
@@ -70,10 +72,26 @@ echo "# $controls attempts have gone through where a layer was left out"
 is 'rows that are not tried without their layers' "$(uncontrolled | wc -l)" 43
 
 # ---- two jails at once ----
-hold jail -- /tools/neighbour hold
-jail -- /tools/neighbour </dev/null >"$T/tap"
-is "a jail finds nothing of its neighbour ($(grep -A1 '^not ok' "$T/tap" | tr '\n' ';'))" $? 0
-release
+# What one does with files that both see: is it noticed by the other, do locks meet?  Where each has
+# inodes of its own only the device nodes are left; the other policy shows what that is worth.
+for private in false true; do
+	hold jail -- /tools/neighbour hold
+	jail -- /tools/neighbour </dev/null >"$T/tap"
+	is "private: $private: a jail finds nothing of its neighbour ($(grep -A1 '^not ok' "$T/tap" | tr '\n' ';'))" $? 0
+	locks=$(jail -- /tools/neighbour locks </dev/null | sed 's/^lock //' | tr '\n' ' ')
+	jail -- sh -c 'cat /tools/bait; /usr/bin/env' </dev/null >/dev/null
+	release
+	saw=$(sed -n 's/^saw //p' "$T/held" | tr '\n' ' ')
+	if [ $private = true ]; then
+		is 'its locks are its own' "$locks" '/usr/bin/env: free /etc/passwd: free /dev/null: held /tools/bait: free '
+		is 'what it reads and runs is not noticed' "$saw" '/usr/bin: no /tools: no '
+	else
+		is 'locks on what both see meet' "$locks" '/usr/bin/env: held /etc/passwd: held /dev/null: held /tools/bait: held '
+		is 'what it reads and runs is noticed' "$saw" '/usr/bin: yes /tools: yes '
+	fi
+done
+is 'a jail without a network still trusts the usual certificates' \
+	"$(private=true jail -- sh -c 'ls /etc/ssl/certs | wc -l')" "$(private=false jail -- sh -c 'ls /etc/ssl/certs | wc -l')"
 
 # ---- the catalogue ----
 for program in $attacks; do "$TESTS/escape/$program" --ids; done | sort -u >"$T/ids"
