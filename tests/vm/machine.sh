@@ -45,14 +45,14 @@ saved_state() {
 	{
 		echo "snapshot_blkdev root $t/root.qcow2 qcow2"
 		echo cont
-		for i in {1..1800}; do
+		for i in {1..6000}; do
 			! grep -qs RIG-READY "$t/out" || break
 			sleep 0.1
 		done
 		sleep 0.5
 		echo "migrate \"exec:cat >$t/state\""
 		echo quit
-	} | (vm 240 -S -monitor stdio -serial file:"$t/console" -serial file:"$t/out") >"$t/monitor" || true
+	} | (vm 660 -S -monitor stdio -serial file:"$t/console" -serial file:"$t/out") >"$t/monitor" || true
 	grep -q RIG-READY "$t/out" && [ -s "$t/state" ] || die "no state was saved: see $t"
 	mv -T "$t" "$STATE"
 }
