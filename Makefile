@@ -222,7 +222,7 @@ PROVE := prove --timer -e 'timeout -k 5 600'
 INTEGRATION := $(sort $(wildcard tests/integration/*.t))
 JOBS_unit := 2
 
-.PHONY: help deps test check unit replay test-programs integration asan fuzz lint bench demo install
+.PHONY: help deps test check unit replay test-programs integration test-vm asan fuzz lint bench demo install
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 22
 
@@ -244,6 +244,15 @@ test-programs: all $(UNIT_TESTS) $(ESCAPES) $(FAKES) ## builds all that tests ru
 
 integration: all unit $(ESCAPES) $(FAKES)
 	$(Q)BIN=$(abspath $(BIN)) TESTS=$(abspath $(B)/tests) $(PROVE) $(INTEGRATION)
+
+# What a host may lack: all controllers, systemd, a power switch.
+VM_TESTS := $(filter $(foreach n,20 30 40 46 50 52 60,tests/integration/$(n)-%),$(INTEGRATION)) \
+	$(wildcard tests/vm/inside/*.t tests/vm/*.t)
+
+test-vm: ## limits, escapes, systemd and power cuts in a virtual machine (root; tests/vm/README.md)
+	$(Q)tools/deps.sh vm
+	$(Q)$(MAKE) --no-print-directory -j2 test-programs
+	$(Q)tests/vm/rig test $(VM_TESTS)
 
 asan: ## build with AddressSanitizer and UBSan into build/asan
 	$(Q)$(MAKE) --no-print-directory MODE=asan all
