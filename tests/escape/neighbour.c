@@ -81,7 +81,8 @@ static void drop_names(void)
 static void take_locks(void)
 {
 	for (size_t i = 0; i < COUNT(shared); i++) {
-		int fd = open(shared[i], O_RDONLY); /* a program open to write could not be started */
+		int fd = open(
+		        shared[i], O_RDONLY); /* a program open to write could not be started */
 		if (flock(fd, LOCK_EX | LOCK_NB) == 0)
 			printf("# locks %s\n", shared[i]);
 	}

@@ -43,12 +43,12 @@
 	X(PIDNS, "pidns")                                                                          \
 	X(NETNS, "netns")                                                                          \
 	X(IPCNS, "ipcns")                                                                          \
-	X(FDS, "fds")                 /* close_range */                                            \
-	        X(EGRESS, "egress")   /* the way out: strangers answer, whoever is dialled */      \
-	        X(SESSION, "session") /* setsid: the starter's terminal is there */                \
-	        X(RLIMITS, "rlimits") /* resource limits */                                        \
-	        X(SIZES, "sizes")     /* sizes of what is writable */                              \
-	        X(KEYRING, "keyring") /* a session keyring of its own */
+	X(FDS, "fds")         /* close_range */                                                    \
+	X(EGRESS, "egress")   /* the way out: strangers answer, whoever is dialled */              \
+	X(SESSION, "session") /* setsid: the starter's terminal is there */                        \
+	X(RLIMITS, "rlimits") /* resource limits */                                                \
+	X(SIZES, "sizes")     /* sizes of what is writable */                                      \
+	X(KEYRING, "keyring") /* a session keyring of its own */
 
 enum part {
 #define PART_ENUM(sym, name) sym,

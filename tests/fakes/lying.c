@@ -34,6 +34,8 @@ static const struct {
         {"setns", SYS_setns},
         {"unshare", SYS_unshare},
         {"execveat", SYS_execveat},
+        {"landlock_create_ruleset", 444},
+        {"landlock_restrict_self", 446},
 };
 
 static struct sock_filter insns[INSNS];
