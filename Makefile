@@ -271,8 +271,9 @@ lint: ## folder graph, sizes, analyzers, scripts, man pages
 		"$(ORDER_supervisor)" "$(BASEFLAGS) $(NL_CFLAGS)"
 
 BENCH ?= all
-bench: all $(BENCHES) ## measures as name<TAB>value<TAB>unit; BENCH=name runs one
-	$(Q)BIN=$(abspath $(BIN)) BENCHES=$(abspath $(B)/bench) tools/bench.sh $(BENCH)
+bench: all $(BENCHES) $(FAKES) ## measures as name<TAB>value<TAB>unit; BENCH=name runs one
+	$(Q)BIN=$(abspath $(BIN)) TESTS=$(abspath $(B)/tests) \
+		BENCHES=$(abspath $(B)/bench) tools/bench.sh $(BENCH)
 
 demo: deps ## a real coding agent at work in a jail, start to end
 	$(Q)$(MAKE) --no-print-directory -j2 all

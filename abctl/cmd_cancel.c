@@ -2,12 +2,25 @@
 
 #include <stdio.h>
 
+struct cancel_args {
+	bool now;
+};
+
+static const struct opt opts[] = {
+        {"now", 0, OPT_FLAG, offsetof(struct cancel_args, now), NULL,
+                "end it without asking the agent first"},
+        {.name = NULL},
+};
+
 static int run(struct cli *cli, const void *args, int argc, char **argv)
 {
-	(void)args, (void)argc;
+	(void)argc;
+	const struct cancel_args *a = args;
 	auto_buf struct buf path = BUF_INIT(QUERY_PATH_MAX);
 	buf_puts(&path, "/v1/runs/");
 	query_encode(&path, argv[0]);
+	if (a->now)
+		buf_puts(&path, "?now=1");
 	struct client_request req = {.method = "DELETE", .path = path.p};
 	auto_json struct json *j = NULL;
 	int r = query_send(cli, &req, &j);
@@ -22,10 +35,12 @@ static int run(struct cli *cli, const void *args, int argc, char **argv)
 
 const struct verb cmd_cancel = {
         .name = "cancel",
-        .synopsis = "RUN",
+        .synopsis = "RUN [--now]",
         .summary = "cancel a run",
-        .help = "Asks the agent to stop, then ends its jail. Returns at once;\n"
-                "`abctl logs -f RUN` shows the end.\n",
+        .help = "Asks the agent to stop and gives it three seconds, then ends its jail.\n"
+                "Returns at once; `abctl logs -f RUN` shows the end.\n",
+        .opts = opts,
+        .args_size = sizeof(struct cancel_args),
         .min = 1,
         .max = 1,
         .run = run,

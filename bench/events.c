@@ -134,7 +134,7 @@ int main(void)
 	static int64_t rate[ROUNDS_MAX], cpu_rate[ROUNDS_MAX], ratio[ROUNDS_MAX];
 	int rounds = rig_rounds(5, ROUNDS_MAX);
 	struct rig g;
-	rig_start(&g, harness, "");
+	rig_start(&g, harness, NULL, "");
 	for (int r = 0; r < rounds; r++) {
 		double floor = parse_rate();
 		int64_t t0 = clock_mono_us(), cpu0 = supervisor_cpu_us(&g);

@@ -111,7 +111,7 @@ int main(void)
 	static const char *const names[VARIANTS] = {"floor", "bwrap_seccomp", "cold"};
 	int rounds = rig_rounds(200, ROUNDS_MAX);
 	struct bench b;
-	rig_start(&b.rig, NULL, "");
+	rig_start(&b.rig, NULL, NULL, "");
 	b.filter = compile_filter(&b);
 	for (int r = -WARMUP; r < rounds; r++)
 		for (int k = 0; k < VARIANTS; k++) {

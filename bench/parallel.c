@@ -56,7 +56,7 @@ int main(void)
 	static int64_t ours[ROUNDS_MAX], theirs[ROUNDS_MAX];
 	int rounds = rig_rounds(5, ROUNDS_MAX);
 	struct rig g;
-	rig_start(&g, NULL, "");
+	rig_start(&g, NULL, NULL, "");
 	for (int r = 0; r < rounds; r++) {
 		ours[r] = at_once(&g, agentbox_loop);
 		poll(NULL, 0, SETTLE_MS);

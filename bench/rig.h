@@ -110,8 +110,10 @@ static inline void rig_write(const char *path, const char *text)
 		die(path);
 }
 
-/* `harness` (or NULL) is offered under the name "bench"; `config` is agentboxd.yaml. */
-static inline void rig_start(struct rig *g, const char *harness, const char *config)
+/* `harness` and `policy` (or NULL) are offered under the name "bench"; `config` is agentboxd.yaml.
+ */
+static inline void rig_start(
+        struct rig *g, const char *harness, const char *policy, const char *config)
 {
 	if (geteuid() != 0) {
 		fprintf(stderr, "bench: needs root (it starts agentboxd)\n");
@@ -126,13 +128,17 @@ static inline void rig_start(struct rig *g, const char *harness, const char *con
 	snprintf(g->socket, sizeof(g->socket), "%s/sock", g->dir);
 	auto_free char *harnesses = xasprintf("%s/harnesses", g->dir);
 	auto_free char *file = xasprintf("%s/bench.md", harnesses);
+	auto_free char *policies = xasprintf("%s/policy", g->dir);
+	auto_free char *rules = xasprintf("%s/bench.yaml", policies);
 	auto_free char *yaml = xasprintf("%s/agentboxd.yaml", g->dir);
 	auto_free char *cmd = xasprintf("%s/agentboxd", g->bin);
 	auto_free char *state = xasprintf("%s/state", g->dir);
-	if (mkdir(harnesses, 0755) < 0 || chmod(g->dir, 0755) < 0)
-		die(harnesses);
+	if (mkdir(harnesses, 0755) < 0 || mkdir(policies, 0755) < 0 || chmod(g->dir, 0755) < 0)
+		die(g->dir);
 	if (harness)
 		rig_write(file, harness);
+	if (policy)
+		rig_write(rules, policy);
 	rig_write(yaml, config);
 	const char *argv[] = {cmd, "--config", yaml, "--state", state, "--socket", g->socket,
 	        "--log-level", "err", NULL};

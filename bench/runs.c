@@ -97,7 +97,7 @@ int main(void)
 	static struct answer a;
 	int rounds = rig_rounds(40, ROUNDS_MAX);
 	struct rig g;
-	rig_start(&g, harness, "");
+	rig_start(&g, harness, NULL, "");
 	for (int r = 0; r < rounds; r++) {
 		runs[r] = run_once(&g, &a);
 		poll(NULL, 0, GAP_MS);

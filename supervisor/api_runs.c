@@ -138,17 +138,16 @@ static int read_params(const struct json *params, struct run_request *q, const c
 
 static int read_answer(struct http_request *r, struct create *c, struct err *e)
 {
-	const char *accept = http_header(r, "Accept"), *wait = http_query(r, "wait");
-	if (stream_wanted(r, &c->stream, e) < 0)
+	const char *accept = http_header(r, "Accept");
+	bool wait;
+	if (stream_wanted(r, &c->stream, e) < 0 || http_query_flag(r, "wait", &wait, e) < 0)
 		return e->code;
 	c->stream.follow = true;
-	if (wait && strcmp(wait, "0") != 0 && strcmp(wait, "1") != 0)
-		return err_set(e, -EINVAL, "wait: must be 0 or 1");
 	if (accept &&
 	        (strstr(accept, "text/event-stream") || strstr(accept, "application/x-ndjson")))
 		c->answer = ANSWER_STREAM;
 	else
-		c->answer = wait && wait[0] == '1' ? ANSWER_RESULT : ANSWER_ACCEPTED;
+		c->answer = wait ? ANSWER_RESULT : ANSWER_ACCEPTED;
 	return 0;
 }
 
@@ -191,11 +190,12 @@ void api_run_cancel(struct daemon *d, struct http_request *r)
 	struct err e;
 	struct run_info info;
 	const char *id = http_param(r, 0);
-	if (runs_info(d->runs, id, &info, &e) < 0) {
+	bool now;
+	if (runs_info(d->runs, id, &info, &e) < 0 || http_query_flag(r, "now", &now, &e) < 0) {
 		problem_err(r, &e, PROBLEM_INTERNAL);
 		return;
 	}
-	int rc = runs_cancel(d->runs, id, &e);
+	int rc = runs_cancel(d->runs, id, now, &e);
 	if (rc == -EALREADY)
 		problem_reply(r, PROBLEM_CONFLICT, NULL, "%s", e.text);
 	else if (rc < 0)

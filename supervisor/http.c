@@ -636,6 +636,18 @@ const char *http_query(struct http_request *r, const char *name)
 	return r->queries[r->nqueries - 1].value;
 }
 
+int http_query_flag(struct http_request *r, const char *name, bool *ret, struct err *e)
+{
+	const char *text = http_query(r, name);
+	if (!text || strcmp(text, "0") == 0 || strcmp(text, "false") == 0)
+		*ret = false;
+	else if (strcmp(text, "1") == 0 || strcmp(text, "true") == 0)
+		*ret = true;
+	else
+		return err_set(e, -EINVAL, "%s: must be 0 or 1", name);
+	return 0;
+}
+
 struct query_walk {
 	void (*each)(void *ctx, const char *name, const char *value);
 	void *ctx;

@@ -63,6 +63,8 @@ const char *http_method(const struct http_request *r);
 const char *http_path(const struct http_request *r); /* as sent: percent-encoded, no query */
 /* Decoded value of a query parameter, or NULL.  What cannot be decoded reads as "". */
 const char *http_query(struct http_request *r, const char *name);
+/* One that is 0 or 1, false where it is missing.  -EINVAL. */
+MUST_USE int http_query_flag(struct http_request *r, const char *name, bool *ret, struct err *e);
 /* Calls `each` for every query parameter, decoded; NULL: what cannot be, or is not there. */
 void http_each_query(struct http_request *r,
         void (*each)(void *ctx, const char *name, const char *value), void *ctx);

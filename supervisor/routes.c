@@ -45,7 +45,7 @@ static const struct route table[] = {
 	{ "GET", "/v1/runs/{id}", AUTH_USER, BODY_NONE, api_run_show,
 	  "One run, with its result when it has ended", NULL, NULL, "Run" },
 	{ "DELETE", "/v1/runs/{id}", AUTH_USER, BODY_NONE, api_run_cancel,
-	  "Cancel a run", NULL, NULL, "RunAccepted" },
+	  "Cancel a run; now=1 without asking the agent first", "now", NULL, "RunAccepted" },
 	{ "GET", "/v1/runs/{id}/events", AUTH_USER, BODY_NONE, api_run_events,
 	  "Events of a run as SSE or NDJSON", "from follow", NULL, "Event" },
 	{ "GET", "/v1/runs/{id}/artifacts", AUTH_USER, BODY_NONE, api_run_artifacts,

@@ -365,7 +365,7 @@ void runs_create(struct runs *rs, const struct run_request *q, runs_created_fn *
 
 /* ---- steering ---- */
 
-int runs_cancel(struct runs *rs, const char *id, struct err *e)
+int runs_cancel(struct runs *rs, const char *id, bool now, struct err *e)
 {
 	struct run *r = runs_active(rs, id);
 	if (!r) {
@@ -380,7 +380,7 @@ int runs_cancel(struct runs *rs, const char *id, struct err *e)
 	bool waiting = r->job.waiting;
 	if (waiting)
 		sched_leave(rs->sched, &r->job);
-	active_step(r, RUN_EVENT_CANCEL);
+	active_step(r, now ? RUN_EVENT_END : RUN_EVENT_CANCEL);
 	if (waiting)
 		runs_schedule(rs);
 	return 0;

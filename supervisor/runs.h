@@ -56,8 +56,9 @@ typedef void runs_created_fn(void *ctx, int rc, const struct run_info *info, con
 void runs_create(struct runs *r, const struct run_request *q, runs_created_fn *done, void *ctx);
 
 MUST_USE int runs_info(struct runs *r, const char *id, struct run_info *ret, struct err *e);
-/* 0, also when it is already being cancelled; -ENOENT; -EALREADY when it has ended. */
-MUST_USE int runs_cancel(struct runs *r, const char *id, struct err *e);
+/* `now`: without asking the agent first.  0, also when it is already being cancelled; -ENOENT;
+ * -EALREADY when it has ended. */
+MUST_USE int runs_cancel(struct runs *r, const char *id, bool now, struct err *e);
 
 /* A command wants the session's workspace for itself: its runs wait until runs_let_session.
  * -ENOENT; -EBUSY while one of them runs or another command has it. */

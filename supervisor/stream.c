@@ -317,17 +317,6 @@ static int number(const char *what, const char *text, uint64_t *ret, struct err 
 	return 0;
 }
 
-static int flag(const char *what, const char *text, bool *ret, struct err *e)
-{
-	if (!text || strcmp(text, "0") == 0 || strcmp(text, "false") == 0)
-		*ret = false;
-	else if (strcmp(text, "1") == 0 || strcmp(text, "true") == 0)
-		*ret = true;
-	else
-		return err_set(e, -EINVAL, "%s: must be 0 or 1", what);
-	return 0;
-}
-
 int stream_wanted(struct http_request *r, struct stream_spec *s, struct err *e)
 {
 	const char *accept = http_header(r, "Accept");
@@ -340,5 +329,5 @@ int stream_wanted(struct http_request *r, struct stream_spec *s, struct err *e)
 	} else if (from && number("from", from, &s->from, e) < 0) {
 		return e->code;
 	}
-	return flag("follow", http_query(r, "follow"), &s->follow, e);
+	return http_query_flag(r, "follow", &s->follow, e);
 }
