@@ -33,6 +33,9 @@ enum {
 
 #define LEAF    "daemon" /* where agentboxd and its children live in a delegated unit */
 #define WORKERS "workers"
+/* Ten times a sibling, which is all jails together: a jail that spins must not keep others waiting
+ * for us.  What it does not use is theirs. */
+#define LEAF_WEIGHT "1000"
 
 static const struct {
 	uint32_t bit;
@@ -272,6 +275,8 @@ int cgroup_tree_open(const char *name, struct cgroup_tree *ret, struct err *e)
 			return r;
 	}
 	enable_controllers(parent);
+	if (move) /* ENOENT: no cpu controller */
+		(void)!write_file(parent, LEAF "/cpu.weight", LEAF_WEIGHT);
 	auto_close int dir = open_dir(parent, name, e);
 	if (dir < 0)
 		return dir;

@@ -41,6 +41,9 @@ enum { KILL_PATIENCE_MS = 2000 };
 /* Killing and reaping what a dead daemon left takes milliseconds unless a disk hangs. */
 enum { SWEEP_MS = 5000 };
 enum { SAID_MAX = 8 << 10 };
+/* As a nice value: three times the share of others, who still get theirs when agents' output keeps
+ * the supervisor busy. */
+enum { PRIORITY = -5 };
 
 /* ---- small steps of birth ---- */
 
@@ -74,6 +77,15 @@ static void raise_nofile(void)
 	r.rlim_cur = r.rlim_max; /* no CAP_SYS_RESOURCE: what we may have */
 	if (setrlimit(RLIMIT_NOFILE, &r) < 0)
 		log_warn("RLIMIT_NOFILE stays as it is: %s", strerror(errno));
+}
+
+/* Before the jails, which give it up (enter.c).  Where root chose one it stays.  Where we may not
+ * (no CAP_SYS_NICE in the unit's set), or are in a cgroup of our own, the weight of that does it
+ * (cgroup.c). */
+static void raise_priority(void)
+{
+	if (getpriority(PRIO_PROCESS, 0) == 0 && setpriority(PRIO_PROCESS, 0, PRIORITY) < 0)
+		log_debug("priority stays as it is: %s", strerror(errno));
 }
 
 static int sweep(struct daemon *d, struct err *e)
@@ -293,6 +305,7 @@ int daemon_open(struct daemon *d, const struct options *o, struct err *e)
 	if (r == 0)
 		r = open_signals(d, e);
 	raise_nofile();
+	raise_priority();
 	if (r == 0)
 		r = open_inside(d, e);
 	if (r == 0)

@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <linux/ioprio.h>
 #include <linux/keyctl.h>
 #include <linux/prctl.h>
 #include <linux/seccomp.h>
@@ -206,6 +207,22 @@ SYSC_CHILD static long rlimits(struct enter *c)
 	return 0;
 }
 
+/* Whatever agentboxd was started with or gave itself: a jail goes before nobody. */
+SYSC_CHILD static long scheduling(struct enter *c)
+{
+	(void)c;
+	const struct sched_param none = {0};
+	long policy = sysc(SYS_sched_getscheduler, 0), r = policy < 0 ? policy : 0;
+	policy &= ~SCHED_RESET_ON_FORK;
+	if (r == 0 && policy != SCHED_BATCH && policy != SCHED_IDLE)
+		r = sysc(SYS_sched_setscheduler, 0, SCHED_OTHER, &none);
+	if (r == 0 && sysc(SYS_getpriority, PRIO_PROCESS, 0) > 20) /* 20 - nice */
+		r = sysc(SYS_setpriority, PRIO_PROCESS, 0, 0);
+	if (r == 0)
+		r = sysc(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, 0);
+	return r == -ENOSYS ? 0 : r; /* a kernel without block devices */
+}
+
 SYSC_CHILD static long null_stdio(struct enter *c)
 {
 	(void)c;
@@ -327,6 +344,7 @@ static const struct {
         {"layer rootfs: own inodes (filesystem.private; remedy: overlayfs in the kernel)",
                 own_inodes},
         {"layer proc: /proc and its masks", proc},
+        {"scheduling: giving up priority", scheduling},
         {"layer dev: opening /dev/null", null_stdio},
         {"layer landlock: making the rules", rules},
         {"layer userns: entering the jail's user namespace", own_users},
