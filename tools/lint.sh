@@ -41,6 +41,9 @@ files 'tests/*.c' 'fuzz/*.c' 'bench/*.c' >"$out/test-sources"
 
 step 'tree: folder graph, containment, banned calls, sizes' tools/lint-tree "$graph" "$order"
 
+names() { files 'docs/THREATS.md' 'docs/ISOLATION.md' | xargs tools/lint-names; }
+step 'names: what the documents say of the code is there' names
+
 format() {
 	files '*.c' '*.h' | xargs clang-format --dry-run -Werror 2>&1 |
 		sed -n 's/ error: .*//p' | cut -d: -f1 | sort -u |
