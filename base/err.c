@@ -67,6 +67,16 @@ int err_errno(struct err *e, const char *fmt, ...)
 	return -saved;
 }
 
+int err_not_theirs(struct err *e, int code)
+{
+	int status = err_http_status(code);
+	if (status >= 400 && status < 422)
+		code = -EIO;
+	if (e)
+		e->code = code;
+	return code;
+}
+
 int err_http_status(int code)
 {
 	switch (-code) {

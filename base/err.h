@@ -34,6 +34,10 @@ int err_wrap(struct err *e, const char *fmt, ...) __attribute__((format(printf, 
 /* err_set with ": strerror(errno)" appended; returns -errno.  errno is read first. */
 int err_errno(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* The kernel refused us, which is not the caller's doing: a code that would blame whoever asked
+ * (EINVAL, EACCES, ENOENT ...) becomes -EIO, the text stays.  Returns the code. */
+int err_not_theirs(struct err *e, int code);
+
 /* HTTP status for a negative errno (the one table of the project). */
 int err_http_status(int code);
 

@@ -135,6 +135,8 @@ static int check_exec_memfd(int fd, struct err *e)
 		return err_errno(e, "exec request");
 	int want = F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW;
 	int seals = fcntl(fd, F_GET_SEALS);
+	if (seals < 0 && errno != EINVAL && errno != EBADF) /* of other files, and of O_PATH */
+		return err_errno(e, "exec request");
 	if (!S_ISREG(st.st_mode) || seals < 0 || (seals & want) != want)
 		return err_set(e, -EINVAL, "exec request: not a sealed memfd");
 	if (st.st_size < (off_t)sizeof(struct exec_head) ||

@@ -298,12 +298,13 @@ int cgroup_tree_open(const char *name, struct cgroup_tree *ret, struct err *e)
 	return 0;
 }
 
-static int sweep_one(int tree, const char *name, int timeout_ms, struct err *e)
+int cgroup_sweep(const struct cgroup_tree *t, const char *name, int timeout_ms, struct err *e)
 {
 	struct cgroup c = CGROUP_NONE;
-	auto_close int dir = openat(tree, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	auto_close int dir =
+	        openat(t->dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (dir < 0)
-		return 0;
+		return errno == ENOENT ? 0 : err_errno(e, "layer cgroup: leftover '%s'", name);
 	auto_close int events = openat(dir, "cgroup.events", O_RDONLY | O_CLOEXEC);
 	c.dirfd = dir;
 	c.events = events;
@@ -313,7 +314,7 @@ static int sweep_one(int tree, const char *name, int timeout_ms, struct err *e)
 		r = cgroup_wait_empty(&c, timeout_ms);
 	if (r < 0)
 		return err_set(e, r, "layer cgroup: leftover '%s' does not end", name);
-	if (unlinkat(tree, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
+	if (unlinkat(t->dirfd, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
 		return err_errno(e, "layer cgroup: leftover '%s'", name);
 	return 0;
 }
@@ -340,7 +341,7 @@ int cgroup_tree_sweep(struct cgroup_tree *t, int timeout_ms, struct err *e)
 	int r = 0;
 	for (struct dirent *entry; r == 0 && (entry = readdir(d));) {
 		if (entry->d_type == DT_DIR && entry->d_name[0] != '.')
-			r = sweep_one(t->dirfd, entry->d_name, timeout_ms, e);
+			r = cgroup_sweep(t, entry->d_name, timeout_ms, e);
 	}
 	closedir(d);
 	return r < 0 ? r : renew_workers(t, e);
@@ -580,7 +581,7 @@ void cgroup_remove(const struct cgroup_tree *t, struct cgroup *c)
 		(void)!cgroup_wait_empty(c, REMOVE_WAIT_MS);
 	fd_close(take_fd(c->events));
 	fd_close(take_fd(c->dirfd));
-	/* EBUSY when something could not be killed: the next start sweeps it. */
+	/* EBUSY when something could not be killed: see cgroup_sweep. */
 	(void)unlinkat(t->dirfd, c->name, AT_REMOVEDIR);
 	c->name[0] = '\0';
 }

@@ -54,6 +54,9 @@ MUST_USE int cgroup_tree_open(const char *name, struct cgroup_tree *ret, struct 
 /* Kills and removes every child left by a dead daemon of the same name (workers included), within
  * `timeout_ms`.  Call it once after open, before the first cgroup_make. */
 MUST_USE int cgroup_tree_sweep(struct cgroup_tree *t, int timeout_ms, struct err *e);
+/* The same for one of them: what cgroup_remove could not remove.  0 when it is gone. */
+MUST_USE int cgroup_sweep(
+        const struct cgroup_tree *t, const char *name, int timeout_ms, struct err *e);
 /* The device of fd's file system becomes the one that io limits apply to. */
 void cgroup_tree_io_device(struct cgroup_tree *t, int fd);
 /* Removes what is empty and closes; harmless twice. */

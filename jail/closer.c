@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -27,6 +28,8 @@ static void *close_all(void *unused)
 		char buf[MSG_MAX];
 		int fds[MSG_FDS];
 		int n = msg_recv(SOCKET_FD, buf, fds);
+		if (n < 0 && msg_later(n))
+			continue;
 		if (n <= 0)
 			_exit(0); /* agentboxd is gone, or through with us */
 		nanosleep(&hold, NULL);
@@ -71,7 +74,7 @@ int closer_start(struct closer *ret, struct err *e)
 	if (r < 0) {
 		(void)kill(pid, SIGKILL);
 		(void)waitpid(pid, NULL, 0);
-		return err_set(e, r, "closer: O_NONBLOCK");
+		return err_set(e, r, "closer: O_NONBLOCK: %s", strerror(-r));
 	}
 	*ret = (struct closer){.socket = take_fd(ours), .pid = pid};
 	return 0;

@@ -220,7 +220,7 @@ static int load_programs(struct daemon *d, struct err *e)
 static void on_signal(struct watch *w, uint32_t events);
 static bool on_idle(void *ctx);
 static void on_stop_alarm(struct alarm *a);
-static void on_refill_alarm(struct alarm *a);
+static void on_idle_alarm(struct alarm *a);
 
 static void blank(struct daemon *d, const struct options *o)
 {
@@ -237,7 +237,8 @@ static void blank(struct daemon *d, const struct options *o)
 	service_init(&d->supervisor);
 	service_init(&d->egress);
 	alarm_init(&d->stop_alarm, on_stop_alarm);
-	alarm_init(&d->refill_alarm, on_refill_alarm);
+	alarm_init(&d->refill_alarm, on_idle_alarm);
+	alarm_init(&d->leftover_alarm, on_idle_alarm);
 	jails_init(&d->jails, &d->poller, &peers_news, d);
 	laters_init(&d->laters, &d->poller, &d->disks);
 }
@@ -318,7 +319,7 @@ int daemon_open(struct daemon *d, const struct options *o, struct err *e)
 /* ---- life ---- */
 
 /* Nothing to do here: an alarm makes the loop call on_idle. */
-static void on_refill_alarm(struct alarm *a)
+static void on_idle_alarm(struct alarm *a)
 {
 	(void)a;
 }
@@ -328,6 +329,9 @@ static bool on_idle(void *ctx)
 	struct daemon *d = ctx;
 	if (!d->ready || d->stopping)
 		return false;
+	int64_t again_ms = pool_clear_leftovers(&d->pool);
+	if (again_ms >= 0)
+		alarm_set(&d->poller, &d->leftover_alarm, again_ms);
 	int64_t wait_ms = pool_refill_in(&d->pool);
 	if (wait_ms > 0)
 		alarm_set(&d->poller, &d->refill_alarm, wait_ms);

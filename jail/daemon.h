@@ -78,9 +78,10 @@ struct daemon {
 
 	bool ready; /* READY=1 was told */
 	bool stopping;
-	struct alarm stop_alarm;   /* patience with the supervisor, then with the jails */
-	struct alarm refill_alarm; /* of the pool, after the jail just made had its moment */
-	bool killing;              /* patience is over */
+	struct alarm stop_alarm;     /* patience with the supervisor, then with the jails */
+	struct alarm refill_alarm;   /* of the pool, after the jail just made had its moment */
+	struct alarm leftover_alarm; /* of cgroups that could not be removed */
+	bool killing;                /* patience is over */
 };
 
 /* ---- life (daemon.c) ---- */
@@ -110,7 +111,7 @@ MUST_USE int daemon_prove(struct daemon *d, struct err *e);
 void peers_init(struct daemon *d);
 /* Policies and secrets as they are now, to whoever runs. */
 void peers_tell_policies(struct daemon *d);
-void peers_tell_jail(struct daemon *d, const struct jail *j);
+MUST_USE int peers_tell_jail(struct daemon *d, struct jail *j, struct err *e);
 extern const struct jails_news peers_news;
 
 /* ---- requests.c ---- */

@@ -367,6 +367,11 @@ const char *enter_step_name(int step)
 	                                                                    : "unknown step";
 }
 
+bool enter_last_step(int step)
+{
+	return (size_t)step + 1 == sizeof(steps) / sizeof(steps[0]);
+}
+
 SYSC_CHILD int enter_main(void *arg)
 {
 	struct enter *c = arg;

@@ -72,5 +72,7 @@ struct enter {
 int enter_main(void *arg);
 /* Layer and action of a step, for people. */
 const char *enter_step_name(int step);
+/* The exec: a child that ends before it was killed from outside. */
+bool enter_last_step(int step);
 
 #endif

@@ -62,12 +62,20 @@ static struct {
 	pid_t pid; /* 0: free */
 } running[EXECS];
 
+/* As msg_later in proto/msg.h. */
+static bool passes(int error)
+{
+	return error == EAGAIN || error == EINTR || error == ENOBUFS || error == ENOMEM;
+}
+
+/* Until it is said: without it, whoever waits for this program waits for ever. */
 static void report(const struct init_exited *what)
 {
+	static const struct timespec pause = {.tv_nsec = 1000000};
 	struct init_exited m = *what;
 	m.head = (struct msg_head){.magic = MSG_MAGIC, .type = INIT_EXITED, .size = sizeof(m)};
-	while (send(CONTROL, &m, sizeof(m), MSG_NOSIGNAL) < 0 && errno == EINTR)
-		;
+	while (send(CONTROL, &m, sizeof(m), MSG_NOSIGNAL) < 0 && passes(errno))
+		ppoll(NULL, 0, &pause, NULL);
 }
 
 /* ---- the child of a request: on PID 1's memory until exec ---- */
@@ -211,8 +219,11 @@ static pid_t map_and_spawn(struct request *r)
 	struct stat st;
 	r->stage = INIT_STAGE_REQUEST;
 	r->error = EBADMSG;
-	if (fstat(r->fds[0], &st) < 0 || st.st_size <= 0 ||
-	        st.st_size > LIMIT_EXEC_BLOB + (off_t)sizeof(struct exec_head))
+	if (fstat(r->fds[0], &st) < 0) {
+		r->error = errno;
+		return 0;
+	}
+	if (st.st_size <= 0 || st.st_size > LIMIT_EXEC_BLOB + (off_t)sizeof(struct exec_head))
 		return 0;
 	size_t n = (size_t)st.st_size;
 	char *p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE, r->fds[0], 0);
@@ -285,7 +296,7 @@ static void receive(void)
 	        .msg_control = &control,
 	        .msg_controllen = sizeof(control)};
 	ssize_t n = recvmsg(CONTROL, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+	if (n < 0 && passes(errno))
 		return;
 	if (n <= 0) {
 		kill(-1, SIGKILL);

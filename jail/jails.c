@@ -144,7 +144,9 @@ static void end_processes(struct jail *j)
 /* PID 1 is collected; what the cgroup still holds decides. */
 static void look_for_end(struct jail *j)
 {
-	if (cgroup_populated(&j->l.kit->cgroup) == 1) {
+	int left = cgroup_populated(&j->l.kit->cgroup);
+	/* What cannot be read may hold anything; only a cgroup that is gone (ENODEV) is empty. */
+	if (left == 1 || (left < 0 && left != -ENODEV)) {
 		end_processes(j); /* again: something forked in between */
 		alarm_set(poller_of(j), &j->recheck, RECHECK_MS);
 		return;
@@ -183,7 +185,7 @@ static bool read_control(struct jail *j)
 	_Alignas(8) char bytes[MSG_MAX];
 	int fds[MSG_FDS];
 	int n = msg_recv(j->l.control, bytes, fds);
-	if (n == -EAGAIN)
+	if (n < 0 && msg_later(n))
 		return true;
 	for (int i = 0; n > 0 && i < MSG_FDS; i++)
 		fd_close(fds[i]);
@@ -282,7 +284,7 @@ int jails_add(struct jails *t, struct launched *l, struct disk *k, struct jail *
 		        on_cgroup_event, e);
 	if (r < 0) {
 		jail_free(j);
-		return r;
+		return err_wrap(e, "watching the jail");
 	}
 	if (j->disk.bytes || j->disk.inodes)
 		alarm_set(t->poller, &j->look, LOOK_MS);
@@ -345,16 +347,18 @@ int jails_release(struct jail *j, struct err *e)
 	return 0;
 }
 
+void jails_discard(struct jail *j)
+{
+	j->orphaned = true;
+	if (j->state == JAILS_DEAD)
+		jail_free(j);
+	else
+		jails_kill(j);
+}
+
 void jails_orphan(struct jails *t)
 {
-	for (unsigned i = 0; i < LIMIT_JAILS; i++) {
-		struct jail *j = t->slots[i];
-		if (!j)
-			continue;
-		j->orphaned = true;
-		if (j->state == JAILS_DEAD)
-			jail_free(j);
-		else
-			jails_kill(j);
-	}
+	for (unsigned i = 0; i < LIMIT_JAILS; i++)
+		if (t->slots[i])
+			jails_discard(t->slots[i]);
 }

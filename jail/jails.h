@@ -40,6 +40,7 @@ struct jail {
 	char session[ID_MAX];      /* "" without one */
 	uint64_t execs, exits;     /* programs started, ends told of */
 	uint64_t egress_bytes;
+	bool has_egress; /* egress was told of it */
 	struct watch control, pidfd, events;
 	struct alarm recheck; /* cgroup.events can be late or missing */
 	struct disk disk;     /* owned: what holds workspace and home */
@@ -86,6 +87,8 @@ void jails_count(const struct jail *j, struct jail_resources *r);
 /* Bytes that living jails may still write, by the limits of their disks. */
 uint64_t jails_promised(const struct jails *t);
 void jails_kill(struct jail *j);
+/* Nobody was told of it: it is killed and goes by itself. */
+void jails_discard(struct jail *j);
 /* The worker's socket (owned), or -errno. */
 MUST_USE int jails_worker(struct jail *j, int worker_memfd, struct err *e);
 /* -EBUSY while it lives. */

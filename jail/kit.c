@@ -2,6 +2,7 @@
 #include "base/fd.h"
 #include "base/ids.h"
 #include "base/mem.h"
+#include "jail/home.h"
 #include "jail/mounts.h"
 #include "jail/net.h"
 #include "jail/userns.h"
@@ -138,8 +139,11 @@ static int make_ipc_uts(struct kit *k, struct err *e)
 	k->utsns = open("/proc/self/ns/uts", O_RDONLY | O_CLOEXEC);
 	if (r == 0 && (k->ipcns < 0 || k->utsns < 0))
 		r = err_errno(e, "layer ipcns: /proc/self/ns");
-	if (setns(home_ipc, CLONE_NEWIPC) < 0 || setns(home_uts, CLONE_NEWUTS) < 0)
-		abort();
+	struct home ipc = {0}, uts = {0};
+	while (home_retry(&ipc, setns(home_ipc, CLONE_NEWIPC), "ipc namespace"))
+		;
+	while (home_retry(&uts, setns(home_uts, CLONE_NEWUTS), "uts namespace"))
+		;
 	return r;
 }
 

@@ -189,12 +189,15 @@ static int run_child(struct enter *c, uint64_t flags, int cgroup, int *ret_pidfd
 		        "layer pidns: clone3: %s (remedy: user.max_pid_namespaces, pids limits of "
 		        "agentboxd's own cgroup)",
 		        strerror((int)-pid));
-	if (c->error) {
+	if (c->error || !enter_last_step(c->step)) {
 		while (waitpid((pid_t)pid, NULL, __WALL) < 0 && errno == EINTR)
 			;
 		fd_close(pidfd);
-		return err_set(
-		        e, -c->error, "%s: %s", enter_step_name(c->step), strerror(c->error));
+		int r = c->error ? err_set(e, -c->error, "%s: %s", enter_step_name(c->step),
+		                           strerror(c->error))
+		                 : err_set(e, -EIO, "%s: the child was killed",
+		                           enter_step_name(c->step));
+		return err_not_theirs(e, r);
 	}
 	*ret_pidfd = pidfd;
 	return (int)pid;
@@ -322,7 +325,9 @@ static int open_mntns(pid_t pid, struct err *e)
 	char path[64];
 	(void)snprintf(path, sizeof(path), "/proc/%d/ns/mnt", pid);
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	return fd < 0 ? err_errno(e, "layer mountns: %s", path) : fd;
+	if (fd < 0 && errno == ENOENT) /* a dead process has no namespaces */
+		return err_set(e, -EIO, "layer mountns: the jail's PID 1 was killed as it started");
+	return fd < 0 ? err_not_theirs(e, err_errno(e, "layer mountns: %s", path)) : fd;
 }
 
 /* PID 1 with its first request already in its socket. */
@@ -335,7 +340,7 @@ static int start(const struct launch_spec *spec, struct launched *j, struct err 
 	auto_close int theirs = pair[1];
 	int r = fd_set_nonblock(j->control, 1);
 	if (r < 0)
-		return err_set(e, r, "socket to PID 1");
+		return err_set(e, r, "socket to PID 1: %s", strerror(-r));
 	if (spec->program) {
 		r = launch_exec(j, spec->program, &j->stdio, e);
 		if (r < 0)
@@ -429,7 +434,7 @@ int launch_worker(
 	auto_close int ours = pair[0], theirs = pair[1];
 	int r = fd_set_nonblock(ours, 1);
 	if (r < 0)
-		return err_set(e, r, "socket to the file worker");
+		return err_set(e, r, "socket to the file worker: %s", strerror(-r));
 	struct enter c = {.netns = j->kit->netns,
 	        .ipcns = j->kit->ipcns,
 	        .utsns = j->kit->utsns,

@@ -105,10 +105,17 @@ int lease_take(struct leases *l, uint32_t *ret_base, struct err *e)
 	return err_set(e, -EAGAIN, "no block of user ids is free (%u held here)", l->count);
 }
 
-void lease_drop(struct leases *l, uint32_t base)
+uint32_t lease_index(uint32_t base)
 {
-	uint32_t i = (base - (uint32_t)ID_STORE_BASE) / (uint32_t)ID_BLOCK;
+	return (base - (uint32_t)ID_STORE_BASE) / (uint32_t)ID_BLOCK;
+}
+
+int lease_drop(struct leases *l, uint32_t base)
+{
+	uint32_t i = lease_index(base);
 	assert(base > ID_STORE_BASE && i <= ID_LEASES && base_of(i) == base && is_held(l, i));
-	mark(l, i, false);
-	(void)lock_byte(l->fd, i, F_UNLCK); /* cannot fail: it splits no range of ours in need */
+	int r = lock_byte(l->fd, i, F_UNLCK); /* may have to split a range, which takes memory */
+	if (r == 0)
+		mark(l, i, false);
+	return r;
 }

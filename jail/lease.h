@@ -36,6 +36,8 @@ void leases_close(struct leases *l); /* gives every block back */
 
 /* *ret_base is the first id of the block.  -EAGAIN when every block is taken. */
 MUST_USE int lease_take(struct leases *l, uint32_t *ret_base, struct err *e);
-void lease_drop(struct leases *l, uint32_t base); /* base: one that lease_take gave */
+uint32_t lease_index(uint32_t base); /* 1 .. ID_LEASES */
+/* base: one that lease_take gave.  On failure it stays held. */
+int lease_drop(struct leases *l, uint32_t base);
 
 #endif

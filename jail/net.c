@@ -8,6 +8,7 @@
 #include "jail/net.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "jail/home.h"
 
 #include <fcntl.h>
 #include <net/if.h>
@@ -18,6 +19,7 @@
 #include <netlink/route/route.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <linux/filter.h>
@@ -37,6 +39,14 @@ static void free_sock(struct nl_sock **s)
 	nl_socket_free(*s);
 }
 
+/* libnl has few words of its own: what the kernel said is in errno, where it said something.  The
+ * callers set that to 0 first. */
+static int nl_error(struct err *e, const char *what, int r)
+{
+	return err_set(
+	        e, -EIO, "layer netns: %s: %s", what, errno ? strerror(errno) : nl_geterror(r));
+}
+
 static int lo_up(struct nl_sock *s, struct err *e)
 {
 	struct rtnl_link *lo = rtnl_link_alloc(), *up = rtnl_link_alloc();
@@ -44,11 +54,12 @@ static int lo_up(struct nl_sock *s, struct err *e)
 	if (lo && up) {
 		rtnl_link_set_ifindex(lo, LO);
 		rtnl_link_set_flags(up, IFF_UP);
+		errno = 0;
 		r = rtnl_link_change(s, lo, up, 0);
 	}
 	rtnl_link_put(lo);
 	rtnl_link_put(up);
-	return r < 0 ? err_set(e, -EIO, "layer netns: lo: %s", nl_geterror(r)) : 0;
+	return r < 0 ? nl_error(e, "lo", r) : 0;
 }
 
 /* ip route add local default dev lo table local */
@@ -69,6 +80,7 @@ static int any_ip(struct nl_sock *s, int family, struct err *e)
 		rtnl_route_nh_set_ifindex(hop, LO);
 		rtnl_route_add_nexthop(route, hop);
 		hop = NULL; /* the route's now */
+		errno = 0;
 		if (r == 0)
 			r = rtnl_route_add(s, route, NLM_F_EXCL);
 	}
@@ -76,7 +88,7 @@ static int any_ip(struct nl_sock *s, int family, struct err *e)
 		rtnl_route_nh_free(hop);
 	nl_addr_put(all);
 	rtnl_route_put(route);
-	return r < 0 ? err_set(e, -EIO, "layer netns: local route: %s", nl_geterror(r)) : 0;
+	return r < 0 ? nl_error(e, "local route", r) : 0;
 }
 
 static int routes(struct err *e)
@@ -84,9 +96,10 @@ static int routes(struct err *e)
 	__attribute__((cleanup(free_sock))) struct nl_sock *s = nl_socket_alloc();
 	if (!s)
 		return err_set(e, -ENOMEM, "layer netns: no memory for a netlink socket");
+	errno = 0;
 	int r = nl_connect(s, NETLINK_ROUTE);
 	if (r < 0)
-		return err_set(e, -EIO, "layer netns: netlink: %s", nl_geterror(r));
+		return nl_error(e, "netlink", r);
 	r = lo_up(s, e);
 	if (r == 0)
 		r = any_ip(s, AF_INET, e);
@@ -223,9 +236,9 @@ int net_make(int ret_listeners[EGRESS_LISTENERS], struct err *e)
 	int r = ns < 0 ? err_errno(e, "layer netns: /proc/self/ns/net") : routes(e);
 	if (r == 0)
 		r = open_listeners(l, e);
-	/* Going on in a jail's namespace would mix jails: better die and be restarted. */
-	if (setns(home, CLONE_NEWNET) < 0)
-		abort();
+	struct home way = {0};
+	while (home_retry(&way, setns(home, CLONE_NEWNET), "network namespace"))
+		;
 	for (int i = 0; i < EGRESS_LISTENERS; i++) {
 		if (r < 0)
 			fd_close(l[i]);

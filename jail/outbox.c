@@ -62,8 +62,7 @@ static int queue(struct outbox *o, const void *m, size_t size, const int *fds, i
 int outbox_send(struct outbox *o, void *m, size_t size, const int *fds, int nfds)
 {
 	int r = outbox_waits(o) ? -EAGAIN : msg_send(o->sock, m, size, fds, nfds);
-	/* ETOOMANYREFS, ENOBUFS: too many descriptors or bytes in flight; both pass. */
-	if (r == -EAGAIN || r == -ETOOMANYREFS || r == -ENOBUFS)
+	if (msg_later(r))
 		return queue(o, m, size, fds, nfds);
 	close_all(fds, nfds);
 	return r;
@@ -73,7 +72,7 @@ int outbox_flush(struct outbox *o)
 {
 	list_for_each (p, &o->list, struct parcel, link) {
 		int r = msg_send(o->sock, p->bytes, p->size, p->fds, p->nfds);
-		if (r == -EAGAIN || r == -ETOOMANYREFS || r == -ENOBUFS)
+		if (msg_later(r))
 			return 0;
 		if (r < 0)
 			return r;

@@ -168,7 +168,7 @@ static void tell_egress_policies(struct daemon *d)
 	service_send(&d->egress, &m, sizeof(m), fds, 2);
 }
 
-void peers_tell_jail(struct daemon *d, const struct jail *j)
+int peers_tell_jail(struct daemon *d, struct jail *j, struct err *e)
 {
 	int fds[EGRESS_LISTENERS], n = 0;
 	while (n < EGRESS_LISTENERS) {
@@ -178,10 +178,12 @@ void peers_tell_jail(struct daemon *d, const struct jail *j)
 		n++;
 	}
 	if (n < EGRESS_LISTENERS) {
+		int r = err_errno(e,
+		        "layer egress: the listeners of jail %llu cannot be given away",
+		        (unsigned long long)j->id);
 		while (n > 0)
 			fd_close(fds[--n]);
-		log_err("jail %llu has no way out: no descriptor left", (unsigned long long)j->id);
-		return;
+		return r;
 	}
 	struct egress_jail m = {.head.type = EGRESS_JAIL,
 	        .jail = j->id,
@@ -192,14 +194,17 @@ void peers_tell_jail(struct daemon *d, const struct jail *j)
 	m.policy = index < 0 ? 0 : (uint32_t)index;
 	m.flags |= index < 0 ? JAIL_MAKE_NO_EGRESS : 0;
 	service_send(&d->egress, &m, sizeof(m), fds, EGRESS_LISTENERS);
+	j->has_egress = true;
+	return 0;
 }
 
 static void tell_egress_jails(struct daemon *d)
 {
 	for (unsigned i = 0; i < LIMIT_JAILS; i++) {
-		const struct jail *j = d->jails.slots[i];
-		if (j && j->state == JAILS_LIVE)
-			peers_tell_jail(d, j);
+		struct jail *j = d->jails.slots[i];
+		struct err e;
+		if (j && j->state == JAILS_LIVE && peers_tell_jail(d, j, &e) < 0)
+			log_err("%s: it has no way out", e.text);
 	}
 }
 
@@ -274,7 +279,8 @@ static void on_gone(void *ctx, struct jail *j, const struct jail_gone *m)
 {
 	struct daemon *d = ctx;
 	struct egress_simple end = {.head.type = EGRESS_JAIL_END, .jail = j->id};
-	service_send(&d->egress, &end, sizeof(end), NULL, 0);
+	if (j->has_egress)
+		service_send(&d->egress, &end, sizeof(end), NULL, 0);
 	struct jail_gone to = *m;
 	if (!j->orphaned)
 		service_send(&d->supervisor, &to, sizeof(to), NULL, 0);
@@ -292,7 +298,9 @@ static void on_limit(void *ctx, struct jail *j, enum jail_limit_kind kind, uint6
 static void on_released(void *ctx, uint32_t base)
 {
 	struct daemon *d = ctx;
-	pool_end_lease(&d->pool, base);
+	struct err e;
+	if (pool_end_lease(&d->pool, base, &e) < 0)
+		log_warn("%s", e.text);
 	if (d->stopping && d->jails.count == 0)
 		daemon_stop_next(d);
 }

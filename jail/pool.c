@@ -2,8 +2,10 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Whatever the configuration says: a kit holds a uid block, a dozen descriptors and a network
  * namespace (about 200 KiB of kernel memory). */
@@ -11,6 +13,13 @@ enum { POOL_DEPTH_MAX = 32 };
 /* A jail's first byte comes within a millisecond of its making where the processors are free for
  * it; a refill at that moment would take one of them for longer than that. */
 enum { POOL_QUIET_MS = 4 };
+
+enum { LOOK_MS = 100 }; /* between two looks at what could not be removed */
+
+struct leftover {
+	struct list link; /* in pool.leftovers */
+	uint32_t base;    /* of a block whose cgroup is still there */
+};
 
 struct pooled {
 	struct list link; /* in pool.kits */
@@ -24,7 +33,60 @@ void pool_init(struct pool *p, struct leases *leases, const struct cgroup_tree *
 	p->leases = leases;
 	p->tree = tree;
 	list_init(&p->kits);
+	list_init(&p->leftovers);
 }
+
+/* ---- leases, and what keeps them ---- */
+
+static void name_cgroup(uint64_t serial, char out[CGROUP_NAME_MAX])
+{
+	snprintf(out, CGROUP_NAME_MAX, "jail-%llu", (unsigned long long)serial);
+}
+
+static bool is_there(const struct pool *p, const char *name)
+{
+	return faccessat(p->tree->dirfd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
+}
+
+int pool_end_lease(struct pool *p, uint32_t base, struct err *e)
+{
+	char name[CGROUP_NAME_MAX];
+	name_cgroup(p->cgroups[lease_index(base)], name);
+	bool cgroup = is_there(p, name);
+	int r = cgroup ? -EBUSY : lease_drop(p->leases, base);
+	if (r == 0)
+		return 0;
+	struct leftover *l = xnew(struct leftover);
+	l->base = base;
+	list_append(&p->leftovers, &l->link);
+	return cgroup ? err_set(e, r,
+	                        "cgroup %s is still there: its block of user ids is kept "
+	                        "until it is gone",
+	                        name)
+	              : err_set(e, r, "a block of user ids cannot be given back yet: %s",
+	                        strerror(-r));
+}
+
+int64_t pool_clear_leftovers(struct pool *p)
+{
+	int64_t now = clock_mono_ms();
+	if (list_empty(&p->leftovers))
+		return -1;
+	if (now < p->look_ms)
+		return p->look_ms - now;
+	list_for_each (l, &p->leftovers, struct leftover, link) {
+		char name[CGROUP_NAME_MAX];
+		name_cgroup(p->cgroups[lease_index(l->base)], name);
+		if (cgroup_sweep(p->tree, name, 0, NULL) < 0 || lease_drop(p->leases, l->base) < 0)
+			continue;
+		list_remove(&l->link);
+		free(l);
+	}
+	p->look_ms = now + LOOK_MS;
+	return list_empty(&p->leftovers) ? -1 : LOOK_MS;
+}
+
+/* ---- kits ---- */
 
 static struct kit *unwrap(struct pool *p, struct pooled *at)
 {
@@ -39,7 +101,7 @@ static void drop_kit(struct pool *p, struct kit *k)
 {
 	uint32_t base = k->base;
 	kit_free(k);
-	lease_drop(p->leases, base);
+	(void)pool_end_lease(p, base, NULL); /* kept where it has to be */
 }
 
 static void empty(struct pool *p)
@@ -50,8 +112,14 @@ static void empty(struct pool *p)
 
 void pool_done(struct pool *p)
 {
-	if (p->kits.next)
-		empty(p);
+	if (!p->kits.next)
+		return;
+	empty(p);
+	(void)pool_clear_leftovers(p); /* the rest is the next start's */
+	list_for_each (l, &p->leftovers, struct leftover, link) {
+		list_remove(&l->link);
+		free(l);
+	}
 }
 
 void pool_reset(struct pool *p, const struct policy_set *set)
@@ -71,17 +139,20 @@ static int make(struct pool *p, uint32_t i, struct kit **ret, struct err *e)
 	if (r < 0)
 		return r;
 	char name[CGROUP_NAME_MAX];
-	snprintf(name, sizeof(name), "jail-%llu", (unsigned long long)++p->serial);
+	name_cgroup(++p->serial, name);
 	const struct kit_spec spec = {.limits = &p->set->policies[i].limits,
 	        .base = base,
 	        .name = name,
 	        .tree = p->tree,
 	        .closer = p->closer};
-	*ret = kit_make(&spec, e);
+	p->cgroups[lease_index(base)] = p->serial;
+	struct err why = {0};
+	*ret = kit_make(&spec, &why);
 	if (*ret)
 		return 0;
-	lease_drop(p->leases, base);
-	return e && e->code < 0 ? e->code : -EIO;
+	(void)pool_end_lease(p, base, NULL);
+	err_not_theirs(&why, why.code);
+	return err_set(e, why.code, "%s", why.text);
 }
 
 int pool_take(struct pool *p, uint32_t i, struct kit **ret, struct err *e)
@@ -95,11 +166,6 @@ int pool_take(struct pool *p, uint32_t i, struct kit **ret, struct err *e)
 		return 0;
 	}
 	return make(p, i, ret, e);
-}
-
-void pool_end_lease(struct pool *p, uint32_t base)
-{
-	lease_drop(p->leases, base);
 }
 
 static unsigned full_depth(const struct pool *p)

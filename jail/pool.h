@@ -26,9 +26,12 @@ struct pool {
 	const struct policy_set *set;   /* until pool_reset */
 	unsigned depth[LIMIT_POLICIES]; /* kits waiting, by policy */
 	bool wanted[LIMIT_POLICIES];
-	struct list kits; /* of struct pooled */
-	uint64_t serial;  /* names cgroups */
-	int64_t taken_ms; /* the last pool_take */
+	struct list kits;      /* of struct pooled */
+	struct list leftovers; /* of struct leftover: blocks kept after their jail's end */
+	int64_t look_ms;       /* when to look at those again */
+	uint64_t cgroups[ID_LEASES + 1]; /* by block: the serial in its cgroup's name */
+	uint64_t serial;                 /* names cgroups */
+	int64_t taken_ms;                /* the last pool_take */
 };
 
 void pool_init(struct pool *p, struct leases *leases, const struct cgroup_tree *tree);
@@ -39,7 +42,10 @@ void pool_reset(struct pool *p, const struct policy_set *set);
 /* A kit for policy `i`, from the pool or made now.  *ret is owned; after kit_free the caller gives
  * its block back with pool_end_lease. */
 MUST_USE int pool_take(struct pool *p, uint32_t i, struct kit **ret, struct err *e);
-void pool_end_lease(struct pool *p, uint32_t base);
+/* Where the cgroup could not be removed the block is kept; *e says so (it may be NULL). */
+int pool_end_lease(struct pool *p, uint32_t base, struct err *e);
+/* Tries again to remove what is left.  How many ms until the next try, -1: nothing is left. */
+int64_t pool_clear_leftovers(struct pool *p);
 /* How many ms the refill should wait: 0 where a pool is nearly empty or the last take was long ago,
  * -1 when there is nothing to make. */
 int64_t pool_refill_in(const struct pool *p);

@@ -193,8 +193,9 @@ static int launch_with(struct daemon *d, const struct broker_make *m, const stru
 	        .init_memfd = d->init,
 	        .program = exec_fd >= 0 ? &program : NULL};
 	r = launch_jail(&spec, ret, e);
-	if (r < 0)
-		pool_end_lease(&d->pool, base);
+	struct err kept;
+	if (r < 0 && pool_end_lease(&d->pool, base, &kept) < 0)
+		log_warn("%s", kept.text);
 	return r;
 }
 
@@ -208,6 +209,8 @@ static int launch(struct daemon *d, const struct broker_make *m, const struct pl
 	int r = policies_root(d->policies, m->policy_index, &root, e);
 	if (r == 0 && own)
 		r = mounts_split(p->disk.tree, root->mntns, names, ARRAY_LEN(names), mounts, e);
+	if (r < 0)
+		r = err_not_theirs(e, r);
 	if (r == 0)
 		r = launch_with(d, m, p, root, own ? mounts : NULL, exec_fd, ret, e);
 	for (size_t i = 0; i < ARRAY_LEN(mounts); i++)
@@ -248,7 +251,12 @@ static int op_make(void *ctx, const struct broker_make *m, struct broker_call *c
 	j->execs = c->exec_fd >= 0 ? 1 : 0;
 	(void)str_copy(j->policy, sizeof(j->policy), m->policy->name);
 	(void)str_copy(j->session, sizeof(j->session), m->session ? m->session : "");
-	peers_tell_jail(d, j);
+	r = peers_tell_jail(d, j, e);
+	if (r < 0) {
+		launch_stdio_close(&stdio);
+		jails_discard(j);
+		return r;
+	}
 	give_stdio(c, &stdio);
 	c->reply.jail = j->id;
 	c->reply.exec = j->execs;

@@ -61,7 +61,7 @@ static void on_control(struct watch *w, uint32_t events)
 	_Alignas(16) char bytes[MSG_MAX];
 	int fds[MSG_FDS];
 	int n = msg_recv(s->sock, bytes, fds);
-	if (n == -EAGAIN)
+	if (n < 0 && msg_later(n))
 		return;
 	if (n > 0) {
 		s->ops->message(s, bytes, (size_t)n, fds);

@@ -2,6 +2,7 @@
 #include "base/fd.h"
 
 #include <fcntl.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -33,7 +34,7 @@ int stdio_pipes(uint32_t uid, uint32_t gid, struct stdio *ret, struct err *e)
 			return err_errno(e, "stdio: owner of a pipe");
 		int r = fd_set_nonblock(s.ours[i], 1);
 		if (r < 0)
-			return err_set(e, r, "stdio: O_NONBLOCK");
+			return err_set(e, r, "stdio: O_NONBLOCK: %s", strerror(-r));
 	}
 	*ret = take_stdio(&s);
 	return 0;

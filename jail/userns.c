@@ -1,11 +1,11 @@
 #include "jail/userns.h"
 #include "base/fd.h"
+#include "jail/home.h"
 #include "jail/sysc.h"
 
 #include <assert.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -17,6 +17,9 @@ enum { CHILD_STACK = 8192 }; /* the child needs a few hundred bytes */
 struct child {
 	int hold[2]; /* the child lives until we close our end */
 	bool sealed;
+	/* the answer: which of `limits` could not be written, and why (errno) */
+	size_t at;
+	int error;
 };
 
 /* /proc/sys/user is that of the reader's user namespace; writing it takes CAP_SYS_RESOURCE there,
@@ -38,8 +41,12 @@ SYSC_CHILD static int child_main(void *arg)
 	sysc(SYS_close, c->hold[1]);
 	for (size_t i = 0; c->sealed && i < sizeof(limits) / sizeof(limits[0]); i++) {
 		long fd = sysc(SYS_open, limits[i], O_WRONLY | O_CLOEXEC);
-		if (fd < 0 || sysc(SYS_write, fd, "0", 1) != 1)
+		long n = fd < 0 ? fd : sysc(SYS_write, fd, "0", 1);
+		if (n != 1) {
+			c->at = i;
+			c->error = n < 0 ? (int)-n : EIO;
 			return 2;
+		}
 		sysc(SYS_close, fd);
 	}
 	char byte;
@@ -60,15 +67,40 @@ static int write_map(pid_t pid, const char *file, const struct userns_map *m, st
 	return 0;
 }
 
-/* Our effective uid, with our capabilities as they are: those do not depend on it. */
-static int look_like(uint32_t uid)
+/* What agentboxd is, to return to. */
+struct identity {
+	uint32_t uid;
+	int dumpable;
+	struct __user_cap_data_struct caps[2];
+};
+
+static int set_caps(struct __user_cap_data_struct *caps)
 {
 	struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct d[2];
-	if (syscall(SYS_capget, &h, d) < 0 || syscall(SYS_setresuid, -1, uid, -1) < 0 ||
-	        syscall(SYS_capset, &h, d) < 0)
-		return -errno;
-	return 0;
+	return (int)syscall(SYS_capset, &h, caps);
+}
+
+static int who_we_are(struct identity *ret)
+{
+	struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};
+	ret->uid = geteuid();
+	ret->dumpable = prctl(PR_GET_DUMPABLE, 0, 0, 0, 0);
+	return syscall(SYS_capget, &h, ret->caps) < 0 ? -errno : 0;
+}
+
+/* Capabilities as they were: a change of the effective uid takes them away or gives them back. */
+static void be_again(struct identity *who)
+{
+	struct home ids = {0}, caps = {0}, dump = {0};
+	while (home_retry(&ids, syscall(SYS_setresuid, -1, who->uid, -1), "uid"))
+		;
+	while (home_retry(&caps, set_caps(who->caps), "capabilities"))
+		;
+	/* A change of ids makes it what fs.suid_dumpable says, which is 2 on some hosts: dumps of
+	 * our memory, secrets included. */
+	while (home_retry(
+	        &dump, prctl(PR_SET_DUMPABLE, who->dumpable == 1, 0, 0, 0), "dumpable flag"))
+		;
 }
 
 /* What the kernel counts for a user (inotify instances and watches, queued signals, locked memory)
@@ -76,14 +108,16 @@ static int look_like(uint32_t uid)
  * all others and from the host's own daemons; so it is an id of the block in question. */
 static long clone_as(uint32_t owner, struct clone_args *a, struct child *c)
 {
-	uint32_t self = geteuid();
-	int dumpable = prctl(PR_GET_DUMPABLE, 0, 0, 0, 0);
-	int r = look_like(owner);
-	long pid = r < 0 ? r : sysc_clone(a, child_main, c);
-	/* A change of ids makes it what fs.suid_dumpable says, which is 2 on some hosts: dumps of
-	 * our memory, secrets included. */
-	if (look_like(self) < 0 || prctl(PR_SET_DUMPABLE, dumpable == 1, 0, 0, 0) < 0)
-		abort(); /* nothing after this would be done as who we are */
+	struct identity self;
+	int r = who_we_are(&self);
+	if (r < 0)
+		return r;
+	long pid;
+	if (syscall(SYS_setresuid, -1, owner, -1) < 0 || set_caps(self.caps) < 0)
+		pid = -errno;
+	else
+		pid = sysc_clone(a, child_main, c);
+	be_again(&self);
 	return pid;
 }
 
@@ -108,7 +142,7 @@ int userns_make(
 	assert(uids->outside != 0 && gids->outside != 0);
 	struct child c = {.hold = {-1, -1}, .sealed = sealed};
 	if (pipe2(c.hold, O_CLOEXEC) < 0)
-		return err_errno(e, "pipe");
+		return err_errno(e, "layer userns: pipe");
 	char stack[CHILD_STACK] __attribute__((aligned(16)));
 	/* No exit signal: the child is collected here and nowhere else. */
 	struct clone_args a = {.flags = CLONE_NEWUSER | CLONE_VM,
@@ -131,9 +165,13 @@ int userns_make(
 		;
 	if (code < 0)
 		return code;
+	if (WIFSIGNALED(status))
+		return err_set(e, -EIO, "layer userns: its first process was killed by signal %d",
+		        WTERMSIG(status));
 	if (status != 0)
-		return err_set(e, -EACCES,
-		        "layer userns: user.max_*_namespaces cannot be set to 0 inside; remedy: "
-		        "a writable /proc/sys for agentboxd");
+		return err_set(e, -c.error,
+		        "layer userns: %s cannot be set to 0 inside: %s (remedy: a writable "
+		        "/proc/sys for agentboxd)",
+		        limits[c.at], strerror(c.error));
 	return take_fd(fd);
 }

@@ -36,6 +36,13 @@ MUST_USE int msg_send(int sock, void *m, size_t size, const int *fds, int nfds);
 MUST_USE int msg_recv(int sock, void *buf, int ret_fds[MSG_FDS]);
 
 /* NUL within the array and nothing after the NUL but zeroes is not required. */
+/* Passes by itself (too many bytes or descriptors in flight, no memory at the moment): nothing was
+ * taken or given, and the same call is worth another try when the socket is ready. */
+static inline bool msg_later(int r)
+{
+	return r == -EAGAIN || r == -ENOBUFS || r == -ENOMEM || r == -ETOOMANYREFS;
+}
+
 bool msg_text_ok(const char *field, size_t size);
 
 #endif

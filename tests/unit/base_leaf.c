@@ -25,6 +25,12 @@ static void errors(void)
 	errno = ENOENT;
 	err_errno(&e, "opening %s", "f");
 	ok(e.code == -ENOENT && strncmp(e.text, "opening f: ", 11) == 0, "errno becomes text");
+	struct err ours = {.code = -EINVAL, .text = "mount: Invalid argument"};
+	ok(err_not_theirs(&ours, -EINVAL) == -EIO && ours.code == -EIO &&
+	                strcmp(ours.text, "mount: Invalid argument") == 0,
+	        "what the kernel refused is not the caller's fault");
+	ok(err_not_theirs(&ours, -EAGAIN) == -EAGAIN && err_not_theirs(NULL, -ENOPKG) == -ENOPKG,
+	        "what the caller may wait for or change stays");
 	ok(err_http_status(-EINVAL) == 400 && err_http_status(-EAGAIN) == 429 &&
 	                err_http_status(-EIO) == 500 && err_http_status(-ESRCH) == 409,
 	        "codes become HTTP statuses");
