@@ -583,6 +583,24 @@ const char *http_header(const struct http_request *r, const char *name)
 	return MHD_lookup_connection_value(r->mhd, MHD_HEADER_KIND, name);
 }
 
+static enum MHD_Result count_length(
+        void *ctx, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+	unsigned *n = ctx;
+	(void)kind;
+	(void)value;
+	*n += strcasecmp(name, MHD_HTTP_HEADER_CONTENT_LENGTH) == 0;
+	return MHD_YES;
+}
+
+/* libmicrohttpd goes by one of them; a proxy in front may go by another. */
+bool http_one_length(const struct http_request *r)
+{
+	unsigned n = 0;
+	(void)MHD_get_connection_values(r->mhd, MHD_HEADER_KIND, count_length, &n);
+	return n + (http_header(r, MHD_HTTP_HEADER_TRANSFER_ENCODING) != NULL) <= 1;
+}
+
 const char *http_body(const struct http_request *r, size_t *ret_len)
 {
 	*ret_len = r->body.len;

@@ -69,6 +69,8 @@ MUST_USE int http_query_flag(struct http_request *r, const char *name, bool *ret
 void http_each_query(struct http_request *r,
         void (*each)(void *ctx, const char *name, const char *value), void *ctx);
 const char *http_header(const struct http_request *r, const char *name);
+/* Where the body ends is said once: one Content-Length, or Transfer-Encoding, or neither. */
+bool http_one_length(const struct http_request *r);
 const char *http_body(const struct http_request *r, size_t *ret_len); /* NUL-terminated */
 const struct auth_peer *http_peer(const struct http_request *r);
 /* The route's parameters (routes.c sets them; n from 0), decoded; NULL beyond the last. */

@@ -220,6 +220,12 @@ static int refuse_unmatched(struct http_request *r, const struct route_match *m)
 static int64_t on_headers(void *ctx, struct http_request *r)
 {
 	(void)ctx;
+	if (!http_one_length(r)) {
+		http_add_header(r, "Connection", "close"); /* what follows is anybody's guess */
+		problem_reply(r, PROBLEM_BAD_REQUEST, NULL,
+		        "the length of the body is given more than once");
+		return -1;
+	}
 	struct route_match m;
 	routes_match(table, ARRAY_LEN(table), http_method(r), http_path(r), &m);
 	if (!m.route)
