@@ -22,7 +22,11 @@ struct client {
 static int connect_to(const char *path, struct err *e)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
-	if (!path[0] || strlen(path) >= sizeof(a.sun_path))
+	if (!path[0])
+		return err_set(e, -EINVAL,
+		        "the path of the control socket is empty (--socket, "
+		        "AGENTBOX_SOCKET)");
+	if (strlen(path) >= sizeof(a.sun_path))
 		return err_set(e, -ENAMETOOLONG, "'%.100s' cannot be a socket: at most %zu bytes",
 		        path, sizeof(a.sun_path) - 1);
 	memcpy(a.sun_path, path, strlen(path) + 1);

@@ -3,12 +3,10 @@
 #include "abctl/show.h"
 #include "base/mem.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 struct runs_args {
-	const char *session, *harness, *status, *cursor;
-	int64_t limit;
+	const char *session, *harness, *status, *cursor, *limit;
 };
 
 static const struct opt opts[] = {
@@ -18,7 +16,8 @@ static const struct opt opts[] = {
                 "only of this harness"},
         {"status", 0, OPT_TEXT, offsetof(struct runs_args, status), "STATUS",
                 "queued, running, succeeded, failed, cancelled, timeout, oom ..."},
-        {"limit", 'n', OPT_NUMBER, offsetof(struct runs_args, limit), "N", "at most so many"},
+        {"limit", 'n', OPT_TEXT, offsetof(struct runs_args, limit), "N",
+                "at most so many, 1 to 1000 (50 where it is not said)"},
         {"cursor", 0, OPT_TEXT, offsetof(struct runs_args, cursor), "RUN", "go on after this run"},
         {.name = NULL},
 };
@@ -49,8 +48,8 @@ static int run(struct cli *cli, const void *args, int argc, char **argv)
 	const char *slash = a->session ? strchr(a->session, '/') : NULL;
 	auto_free char *user = slash ? xstrndup(a->session, (size_t)(slash - a->session)) : NULL;
 	auto_buf struct buf path = BUF_INIT(QUERY_PATH_MAX);
-	/* 50: what fits a screen or two. */
-	buf_printf(&path, "/v1/runs?limit=%" PRId64, a->limit ? a->limit : 50);
+	buf_puts(&path, "/v1/runs?limit=");
+	query_encode(&path, a->limit ? a->limit : "50"); /* what fits a screen or two */
 	add(&path, "user", user);
 	add(&path, "goal", slash ? slash + 1 : NULL);
 	add(&path, "session", slash ? NULL : a->session);

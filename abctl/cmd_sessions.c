@@ -2,17 +2,16 @@
 #include "abctl/query.h"
 #include "abctl/show.h"
 
-#include <inttypes.h>
 #include <stddef.h>
 
 struct sessions_args {
-	const char *cursor, *user;
-	int64_t limit;
+	const char *cursor, *user, *limit;
 };
 
 static const struct opt opts[] = {
         {"user", 'u', OPT_TEXT, offsetof(struct sessions_args, user), "USER", "only of this user"},
-        {"limit", 'n', OPT_NUMBER, offsetof(struct sessions_args, limit), "N", "at most so many"},
+        {"limit", 'n', OPT_TEXT, offsetof(struct sessions_args, limit), "N",
+                "at most so many, 1 to 1000 (50 where it is not said)"},
         {"cursor", 0, OPT_TEXT, offsetof(struct sessions_args, cursor), "SESSION",
                 "go on after this one"},
         {.name = NULL},
@@ -33,8 +32,8 @@ static int run(struct cli *cli, const void *args, int argc, char **argv)
 	(void)argc, (void)argv;
 	const struct sessions_args *a = args;
 	auto_buf struct buf path = BUF_INIT(QUERY_PATH_MAX);
-	/* 50: what fits a screen or two. */
-	buf_printf(&path, "/v1/sessions?limit=%" PRId64, a->limit ? a->limit : 50);
+	buf_puts(&path, "/v1/sessions?limit=");
+	query_encode(&path, a->limit ? a->limit : "50"); /* what fits a screen or two */
 	if (a->user) {
 		buf_puts(&path, "&user=");
 		query_encode(&path, a->user);

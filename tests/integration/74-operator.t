@@ -24,6 +24,8 @@ refused() {
 ok 'no daemon' system --socket "$T/sock" ps
 ok 'a socket that is a file' system --socket /etc/passwd ps
 ok 'a socket that is a directory' system --socket "$T" jail -- true
+ok 'an empty path' system --socket '' version
+like 'says so' "$(cat "$T/err")" 'socket is empty'
 ok 'a path that cannot be a socket' system --socket "$T/$(printf '%0120d' 0)" version
 
 # agentboxd
@@ -156,6 +158,9 @@ artifacts run_00000000000000000000000000
 runs --status nosuch
 runs --limit x
 runs --limit 99999
+runs --limit 0
+sessions --limit 0
+sessions --limit x
 policy show nosuch
 harness show nosuch
 L
