@@ -210,6 +210,13 @@ $(B)/tests/fakes/%: tests/fakes/%.c $(call archives_of,jail)
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP $(ALL_LDFLAGS) $< $(call archives_of,jail) $(LIBS_base) \
 		$(LIBS_policy) $(LIBS_jail) -o $@
 
+# Faults injected into agentboxd by ptrace: nothing of it is in the programs that are shipped.
+FAULTS := $(B)/tests/faults/inject
+$(FAULTS): $(wildcard tests/faults/*.c tests/faults/*.h) $(call archive,base)
+	@mkdir -p $(@D)
+	$(if $(filter 0,$(V)),@echo "  TEST  $@")
+	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(filter %.c,$^) $(call archive,base) $(LIBS_base) -o $@
+
 BENCHES := $(patsubst bench/%.c,$(B)/bench/%,$(wildcard bench/*.c))
 $(B)/bench/%: bench/%.c $(call archives_of,abctl) $(call archives_of,jail)
 	@mkdir -p $(@D)
@@ -240,9 +247,9 @@ unit: $(UNIT_TESTS)
 replay: $(REPLAYS)
 	$(Q)$(PROVE) $(REPLAYS)
 
-test-programs: all $(UNIT_TESTS) $(ESCAPES) $(FAKES) ## builds all that tests run, and runs nothing
+test-programs: all $(UNIT_TESTS) $(ESCAPES) $(FAKES) $(FAULTS) ## builds all that tests run, and runs nothing
 
-integration: all unit $(ESCAPES) $(FAKES)
+integration: all unit $(ESCAPES) $(FAKES) $(FAULTS)
 	$(Q)BIN=$(abspath $(BIN)) TESTS=$(abspath $(B)/tests) $(PROVE) $(INTEGRATION)
 
 # What a host may lack: all controllers, systemd, a power switch.
@@ -269,6 +276,11 @@ fuzz-run: $(FUZZERS)
 lint: ## folder graph, sizes, analyzers, scripts, man pages
 	$(Q)tools/lint.sh "$(foreach f,$(FOLDERS),$(f):$(subst $(space),$(comma),$(strip $(DEPS_$(f)))))" \
 		"$(ORDER_supervisor)" "$(BASEFLAGS) $(NL_CFLAGS)"
+
+.PHONY: faults
+faults: all $(FAULTS) ## each system call of a jail's life failing in each way it can (half an hour)
+	$(Q)for pool in 0 2; do BIN=$(abspath $(BIN)) TESTS=$(abspath $(B)/tests) FAULTS=all \
+		FAULTS_POOL=$$pool prove --timer tests/integration/58-faults.t || exit 1; done
 
 BENCH ?= all
 bench: all $(BENCHES) $(FAKES) ## measures as name<TAB>value<TAB>unit; BENCH=name runs one

@@ -1,0 +1,327 @@
+/*
+ * inject.c - lets each system call of a jail's life fail once, and looks at what is left.
+ *
+ *	inject DAEMON CGROUP STATE quick|all CLIENT [ARGS...] [:: CLIENT [ARGS...]]...
+ *
+ * DAEMON is a running agentboxd, CGROUP its subtree, STATE its directory, each CLIENT a command
+ *that makes a jail and prints "alive" from inside.  It is first run undisturbed, to see the sites;
+ *then again for each of those that no client before had, with one call failing (quick: the first
+ *one at each site, with the likeliest error; all: each occurrence with each error), and with the
+ *task at the site killed (quick: once for each call of each kind of task).  Each time: the client
+ *says "alive" or names what failed, a child that did not do what it was to do is no jail, all that
+ *the jail cost is back, no uid block was given back while a process lived under it, and the next
+ *jail works.  Prints TAP.
+ */
+#include "tests/faults/calls.h"
+#include "tests/faults/trace.h"
+#include "tests/faults/watch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+	CLIENT_MS =
+	        120000, /* a client that takes longer waits for ever, also on a loaded machine */
+	SETTLE_MS = 10000,
+	LEARN_RUNS = 3,
+	GROWTH_KB = 512,
+};
+
+static char **client;
+static struct held before;
+static int count, failed;
+
+static void tap(bool good, const char *what, const char *why)
+{
+	printf("%sok %d - %s\n", good ? "" : "not ", ++count, what);
+	if (!good) {
+		printf("# %s\n", why);
+		failed++;
+	}
+	fflush(stdout);
+}
+
+/* ---- one client ---- */
+
+struct outcome {
+	bool ended;
+	int status;
+	char said[2048]; /* stdout and stderr */
+};
+
+static pid_t start_client(int out)
+{
+	pid_t pid = fork();
+	if (pid != 0)
+		return pid;
+	int null = open("/dev/null", O_RDONLY);
+	if (dup2(null, 0) < 0 || dup2(out, 1) < 0 || dup2(out, 2) < 0)
+		_exit(111);
+	execv(client[0], client);
+	_exit(111);
+}
+
+static void run_client(struct outcome *o)
+{
+	int out = memfd_create("client", MFD_CLOEXEC);
+	pid_t pid = start_client(out);
+	*o = (struct outcome){.ended = false};
+	o->ended = trace_run(CLIENT_MS, pid, &o->status);
+	if (!o->ended) {
+		(void)kill(pid, SIGKILL);
+		(void)trace_run(CLIENT_MS, pid, &o->status);
+	}
+	ssize_t n = pread(out, o->said, sizeof(o->said) - 1, 0);
+	o->said[n > 0 ? n : 0] = '\0';
+	close(out);
+}
+
+static bool settle(char *why, size_t size)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	int64_t end = t.tv_sec * 1000 + t.tv_nsec / 1000000 + SETTLE_MS, now;
+	do {
+		struct held h;
+		watch_count(&h);
+		if (!held_more(&h, &before, why, size))
+			return true;
+		(void)trace_run(10, -1, NULL);
+		clock_gettime(CLOCK_MONOTONIC, &t);
+		now = t.tv_sec * 1000 + t.tv_nsec / 1000000;
+	} while (now < end && !seen.daemon_ended);
+	return false;
+}
+
+static bool is_alive(const struct outcome *o)
+{
+	return o->ended && WIFEXITED(o->status) && WEXITSTATUS(o->status) == 0 &&
+	       strstr(o->said, "alive");
+}
+
+/* ---- one fault ---- */
+
+static bool names_it(const struct outcome *o, const struct plan *p)
+{
+	enum { KILLED = 128 + SIGKILL };
+	/* abctl jail ends as its command does */
+	if (p->fault != FAULT_ERROR && p->site.kind == KIND_PROGRAM && WIFEXITED(o->status) &&
+	        WEXITSTATUS(o->status) == KILLED)
+		return true;
+	if (p->fault != FAULT_ERROR)
+		return strstr(o->said, "killed") || strstr(o->said, "the jail ended by itself");
+	/* what cannot be read back is as bad as what is read back wrong */
+	return strstr(o->said, strerror(p->error)) || strstr(o->said, "is not what was set");
+}
+
+/* What a child on its way into the jail can do without: closing what the exec closes, and leading a
+ * session when it leads one already. */
+static bool may_fail(const struct plan *p)
+{
+	return p->fault == FAULT_ERROR && (p->site.nr == SYS_close || p->site.nr == SYS_setsid);
+}
+
+/* An empty text: as it should be. */
+static void judge(const struct outcome *o, const struct plan *p, char *why, size_t size)
+{
+	why[0] = '\0';
+	if (seen.daemon_ended)
+		(void)snprintf(why, size, "agentboxd ended with status %#x", seen.daemon_status);
+	else if (seen.early[0])
+		(void)snprintf(why, size, "%s", seen.early);
+	else if (!o->ended)
+		(void)snprintf(why, size, "the client waits for ever: %s", o->said);
+	else if (!is_alive(o) && !names_it(o, p))
+		(void)snprintf(why, size, "status %#x and no clear word: %s", o->status, o->said);
+	else if (is_alive(o) && seen.fired && p->site.kind == KIND_ENTER && !may_fail(p))
+		(void)snprintf(why, size, "a jail was made without it");
+}
+
+static void one_line(char *s)
+{
+	for (; *s; s++)
+		if (*s == '\n')
+			*s = ' ';
+}
+
+static void try(const struct hit *h, const struct plan *p)
+{
+	char what[512], why[2600], left[400];
+	struct outcome o, next;
+	trace_arm(p);
+	run_client(&o);
+	bool back = settle(left, sizeof(left));
+	bool fired = seen.fired;
+	judge(&o, p, why, sizeof(why));
+	one_line(o.said);
+	(void)snprintf(what, sizeof(what), "%s: %s #%u %s%s%s: %s%.160s", kind_name(h->site.kind),
+	        call_of(h->site.nr)->name, p->nth, h->what, h->what[0] ? " " : "",
+	        p->fault == FAULT_ERROR ? error_name(p->error) : "SIGKILL",
+	        !fired         ? "not reached"
+	        : is_alive(&o) ? "gone on"
+	                       : "refused: ",
+	        !fired || is_alive(&o) ? "" : o.said);
+	if (!why[0] && !back)
+		(void)snprintf(why, sizeof(why), "left behind: %s", left);
+	/* a client that was served shows it itself */
+	if (!why[0] && !is_alive(&o)) {
+		trace_arm(NULL);
+		run_client(&next);
+		if (!is_alive(&next))
+			(void)snprintf(why, sizeof(why), "the next jail: %s", next.said);
+		else if (seen.daemon_ended || !settle(left, sizeof(left)))
+			(void)snprintf(why, sizeof(why), "left behind by the next: %s", left);
+	}
+	tap(!why[0], what, why);
+	if (seen.daemon_ended) {
+		printf("Bail out! agentboxd is gone\n");
+		exit(1);
+	}
+}
+
+/* ---- all of them ---- */
+
+static struct hit sites[HITS_MAX];
+static unsigned nsites;
+
+static unsigned ndone; /* sites[0 .. ndone) were tried with a client before */
+
+static void learn_from(const struct hit *h)
+{
+	for (unsigned i = 0; i < nsites; i++) {
+		if (memcmp(&sites[i].site, &h->site, sizeof(h->site)) == 0) {
+			if (i >= ndone && h->count > sites[i].count)
+				sites[i].count = h->count;
+			return;
+		}
+	}
+	if (nsites < HITS_MAX)
+		sites[nsites++] = *h;
+}
+
+static bool learn(void)
+{
+	struct outcome o = {.ended = false};
+	char left[400];
+	for (int i = 0; i < LEARN_RUNS; i++) {
+		trace_arm(NULL);
+		run_client(&o);
+		(void)settle(left, sizeof(left));
+		if (!is_alive(&o) || seen.unknown >= 0)
+			break;
+		for (unsigned k = 0; k < seen.nhits; k++)
+			learn_from(&seen.hits[k]);
+	}
+	char why[2600];
+	(void)snprintf(why, sizeof(why), "system call without a row in calls.c: %d; said: %s",
+	        seen.unknown, o.said);
+	bool good = is_alive(&o) && seen.unknown < 0;
+	tap(good, "undisturbed, the client says alive", why);
+	return good;
+}
+
+static void fail_at(const struct hit *h, unsigned nth, bool all)
+{
+	const struct call *c = call_of(h->site.nr);
+	for (int i = 0; i < CALLS_ERRORS && c->errors[i] && (all || i == 0); i++) {
+		struct plan p = {.site = h->site,
+		        .nth = nth,
+		        .fault = FAULT_ERROR,
+		        .error = c->errors[i],
+		        .after = c->after};
+		try(h, &p);
+	}
+}
+
+static void kill_at(const struct hit *h, unsigned nth)
+{
+	struct plan p = {.site = h->site, .nth = nth, .fault = FAULT_KILL};
+	if (h->site.kind != KIND_DAEMON)
+		try(h, &p);
+}
+
+/* One place of this call by this kind of task was tried already. */
+static bool like_one_before(unsigned i)
+{
+	for (unsigned k = 0; k < i; k++)
+		if (sites[k].site.kind == sites[i].site.kind &&
+		        sites[k].site.nr == sites[i].site.nr)
+			return true;
+	return false;
+}
+
+static void everything(bool all)
+{
+	for (; ndone < nsites; ndone++) {
+		const struct hit *h = &sites[ndone];
+		bool another = like_one_before(ndone);
+		if (!all && another && h->site.nr == SYS_close) /* a third of all, and all alike */
+			continue;
+		for (unsigned nth = 1; nth <= (all ? h->count : 1); nth++) {
+			fail_at(h, nth, all);
+			if (all || !another)
+				kill_at(h, nth);
+		}
+	}
+}
+
+static void with_client(char **argv, bool all)
+{
+	struct outcome o;
+	client = argv;
+	trace_arm(NULL);
+	for (int i = 0; i < LEARN_RUNS; i++) /* what is made once: logs, templates */
+		run_client(&o);
+	(void)trace_run(500, -1, NULL);
+	watch_count(&before);
+	if (!learn())
+		return;
+	long kb = watch_memory_kb();
+	unsigned first = ndone;
+	everything(all);
+	char what[128], why[64];
+	(void)snprintf(what, sizeof(what), "%u sites; agentboxd's memory stays (%ld kB, was %ld)",
+	        ndone - first, watch_memory_kb(), kb);
+	(void)snprintf(why, sizeof(why), "more than %d kB", GROWTH_KB);
+	tap(watch_memory_kb() - kb < GROWTH_KB, what, why);
+}
+
+/* The next command after "::", or NULL; that word becomes the end of the one before. */
+static char **next_command(char **argv)
+{
+	while (*argv && strcmp(*argv, "::") != 0)
+		argv++;
+	if (!*argv)
+		return NULL;
+	*argv = NULL;
+	return argv + 1;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 6) {
+		fprintf(stderr,
+		        "usage: inject DAEMON CGROUP STATE quick|all CLIENT [ARGS...] [:: ...]\n");
+		return 100;
+	}
+	bool all = strcmp(argv[4], "all") == 0;
+	watch_open(atoi(argv[1]), argv[2], argv[3]);
+	trace_attach(atoi(argv[1]));
+	for (char **at = argv + 5, **next; at; at = next) {
+		next = next_command(at);
+		with_client(at, all);
+	}
+	trace_detach();
+	printf("1..%d\n", count);
+	return failed > 0;
+}
