@@ -23,7 +23,8 @@ libexec
 start_daemon --libexec "$T/libexec" || { echo "not ok 1 - start"; echo 1..1; exit 1; }
 ms=$(sed -n 's/.*self-test: [0-9]* layers proven in \([0-9]*\) ms$/\1/p' "$T/log")
 echo "# the self-test took $ms ms"
-ok 'the canary has looked, well within a second' test "${ms:-9999}" -lt 900
+# some 30 ms; in an emulated machine a hundred times that
+ok 'the canary has looked, and was not waited for long' test "${ms:-9999}" -lt 5000
 before=$(grep -n 'self-test:' "$T/log" | head -n 1 | cut -d: -f1)
 ready=$(grep -n 'ready:' "$T/log" | head -n 1 | cut -d: -f1)
 ok 'before anything is served' test "$before" -lt "$ready"
@@ -87,7 +88,7 @@ is 'the ipc namespace of the host' "$(row ipcns)" "no self-test: the jail is in 
 is 'the cgroup namespace of the host' "$(row cgroupns)" "no self-test: the host's path of the cgroup shows"
 is 'an open /proc' "$(row proc)" 'no self-test: /proc/interrupts can be read'
 is 'the others hold' "$(row seccomp | cut -d' ' -f1)$(row pidns | cut -d' ' -f1)" yesyes
-like 'each is an error of the log, with a remedy' "$(grep -c 'error: layer .* is missing: self-test: .*; remedy: ' "$T/log")" '^4$'
+like 'each is an error of the log, with a remedy' "$(grep -cE '(error: |<3>)layer .* is missing: self-test: .*; remedy: ' "$T/log")" '^4$'
 abctl jail -- true >"$T/out" 2>"$T/err"
 is 'policies that require one are refused' $? 111
 like 'by name, with the remedy' "$(tail -n 1 "$T/err")" "policy 'default' requires ipcns .*: self-test: .*; remedy: ."
