@@ -173,7 +173,11 @@ int child_reap(struct child *c, int ms)
 	if (n <= 0)
 		return -ETIME;
 	int status = 0;
-	if (waitpid(c->pid, &status, WNOHANG) != c->pid)
+	pid_t pid;
+	do {
+		pid = waitpid(c->pid, &status, WNOHANG);
+	} while (pid < 0 && errno == EINTR);
+	if (pid != c->pid)
 		return -ETIME; /* a tracer holds it */
 	fd_close(take_fd(c->pidfd));
 	c->pid = 0;

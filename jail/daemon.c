@@ -44,6 +44,8 @@ enum { SAID_MAX = 8 << 10 };
 /* As a nice value: three times the share of others, who still get theirs when agents' output keeps
  * the supervisor busy. */
 enum { PRIORITY = -5 };
+/* Between two tries to empty the trash, doubled each time. */
+enum { TRASH_FIRST_MS = 500, TRASH_MAX_MS = 600000 };
 
 /* ---- small steps of birth ---- */
 
@@ -221,6 +223,7 @@ static void on_signal(struct watch *w, uint32_t events);
 static bool on_idle(void *ctx);
 static void on_stop_alarm(struct alarm *a);
 static void on_idle_alarm(struct alarm *a);
+static void on_trash_alarm(struct alarm *a);
 
 static void blank(struct daemon *d, const struct options *o)
 {
@@ -239,6 +242,7 @@ static void blank(struct daemon *d, const struct options *o)
 	alarm_init(&d->stop_alarm, on_stop_alarm);
 	alarm_init(&d->refill_alarm, on_idle_alarm);
 	alarm_init(&d->leftover_alarm, on_idle_alarm);
+	alarm_init(&d->trash_alarm, on_trash_alarm);
 	jails_init(&d->jails, &d->poller, &peers_news, d);
 	laters_init(&d->laters, &d->poller, &d->disks);
 }
@@ -397,17 +401,42 @@ int daemon_reload(struct daemon *d, struct err *e)
 
 /* ---- the trash ---- */
 
+static void on_trash_alarm(struct alarm *a)
+{
+	daemon_empty_trash(container_of(a, struct daemon, trash_alarm));
+}
+
+/* Neither a moment without memory nor a disk that errs now may keep what was deleted. */
+static void trash_later(struct daemon *d)
+{
+	if (d->stopping)
+		return; /* the next start's */
+	d->trash_wait_ms = d->trash_wait_ms ? d->trash_wait_ms * 2 : TRASH_FIRST_MS;
+	if (d->trash_wait_ms > TRASH_MAX_MS)
+		d->trash_wait_ms = TRASH_MAX_MS;
+	alarm_set(&d->poller, &d->trash_alarm, d->trash_wait_ms);
+}
+
 static void on_trash_ended(struct watch *w, uint32_t events)
 {
 	(void)events;
 	struct daemon *d = container_of(w, struct daemon, trash_watch);
+	struct child copy = d->trash;
 	poller_remove(&d->poller, w);
-	int status = child_reap(&d->trash, -1);
-	if (WIFEXITED(status) && WEXITSTATUS(status) != 0)
-		log_err("emptying the trash of %s: %s", d->state.path,
-		        strerror(WEXITSTATUS(status)));
+	int status = child_reap(&d->trash, 0);
+	struct err e;
+	if (status < 0 && poller_add(&d->poller, w, copy.pidfd, EPOLLIN, on_trash_ended, &e) == 0)
+		return; /* held by a tracer: look again when it lets go */
 	bool again = d->trash_again;
 	d->trash_again = false;
+	if (status != 0) {
+		log_err("emptying the trash of %s: %s", d->state.path,
+		        WIFEXITED(status) ? strerror(WEXITSTATUS(status))
+		                          : "its process was killed");
+		trash_later(d);
+		return;
+	}
+	d->trash_wait_ms = 0;
 	if (again && !d->stopping)
 		daemon_empty_trash(d);
 }
@@ -420,11 +449,18 @@ void daemon_empty_trash(struct daemon *d)
 	}
 	struct err e;
 	int r = trash_empty(&d->state, &d->trash, &e);
-	if (r == 0)
+	if (r == 0) {
 		r = poller_add(
 		        &d->poller, &d->trash_watch, d->trash.pidfd, EPOLLIN, on_trash_ended, &e);
-	if (r < 0)
-		log_err("emptying the trash: %s", e.text); /* the next start tries again */
+		if (r < 0) {
+			child_kill(&d->trash);
+			(void)child_reap(&d->trash, -1);
+		}
+	}
+	if (r < 0) {
+		log_err("emptying the trash: %s", e.text);
+		trash_later(d);
+	}
 }
 
 /* ---- death ---- */

@@ -75,6 +75,8 @@ struct daemon {
 	struct child trash; /* empties the trash, one at a time */
 	struct watch trash_watch;
 	bool trash_again;
+	struct alarm trash_alarm; /* after it failed */
+	int64_t trash_wait_ms;
 
 	bool ready; /* READY=1 was told */
 	bool stopping;

@@ -183,9 +183,14 @@ static void empty_dir(struct sweep *w, int dir, int depth)
 		fd_close(fd);
 		return;
 	}
-	for (struct dirent *at = readdir(d); at; at = readdir(d))
+	errno = 0; /* the end and an error look the same but for this */
+	for (struct dirent *at = readdir(d); at; at = readdir(d)) {
 		if (!is_dot(at->d_name))
 			remove_entry(w, dirfd(d), at->d_name, depth);
+		errno = 0;
+	}
+	if (errno)
+		note(w);
 	closedir(d);
 }
 
