@@ -115,6 +115,26 @@ int file_slurp_at(int dirfd, const char *path, size_t max, char **ret, size_t *r
 	return fd_slurp(fd, max, ret, ret_len);
 }
 
+int slurp_err(struct err *e, int code, const char *label, size_t max)
+{
+	if (code == -E2BIG)
+		return err_set(e, code, "%s: larger than %zu KiB", label, max >> 10);
+	return err_set(e, code, "%s: %s", label, strerror(-code));
+}
+
+int file_slurp_plain_at(
+        int dirfd, const char *path, size_t max, char **ret, size_t *ret_len, struct err *e)
+{
+	auto_close int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	struct stat st;
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return err_errno(e, "%s", path);
+	if (!S_ISREG(st.st_mode))
+		return err_set(e, -EINVAL, "%s: not a regular file", path);
+	int r = fd_slurp(fd, max, ret, ret_len);
+	return r < 0 ? slurp_err(e, r, path, max) : 0;
+}
+
 int file_slurp(const char *path, size_t max, char **ret, size_t *ret_len)
 {
 	return file_slurp_at(AT_FDCWD, path, max, ret, ret_len);

@@ -39,6 +39,11 @@ MUST_USE int file_slurp_at(int dirfd, const char *path, size_t max, char **ret, 
 /* The directory above `path`, for everybody to pass through whatever the umask is; one that is
  * there stays as it is. */
 MUST_USE int file_make_parent(const char *path);
+/* Only a regular file, without ever waiting for what is none (a FIFO, a device). */
+MUST_USE int file_slurp_plain_at(
+        int dirfd, const char *path, size_t max, char **ret, size_t *ret_len, struct err *e);
+/* What one of these answered, in words; `max` as given to it.  Returns the code. */
+int slurp_err(struct err *e, int code, const char *label, size_t max);
 
 /* A sealed, read-only memfd with these bytes.  fd (owned) or -errno. */
 MUST_USE int fd_sealed_memfd(const char *name, const void *p, size_t n);

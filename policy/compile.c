@@ -124,7 +124,7 @@ static int source_read(struct source *s, struct err *e)
 		return 0;
 	int r = fd_slurp(s->fd, LIMIT_YAML_FILE, &s->text, &s->len);
 	if (r < 0)
-		return err_set(e, r, "%s: %s", s->label, strerror(-r));
+		return slurp_err(e, r, s->label, LIMIT_YAML_FILE);
 	fd_close(take_fd(s->fd));
 	return 0;
 }

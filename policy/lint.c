@@ -103,9 +103,7 @@ static int lint_file(const struct kind *kind, const char *file)
 	struct err e = {0};
 	int r = file_slurp(file, LIMIT_YAML_FILE, &text, &n);
 	if (r < 0)
-		(void)(r == -E2BIG ? err_set(&e, r, "%s: larger than %d KiB", file,
-		                             LIMIT_YAML_FILE >> 10)
-		                   : err_set(&e, r, "%s: %s", file, strerror(-r)));
+		(void)slurp_err(&e, r, file, LIMIT_YAML_FILE);
 	if (r < 0 && r != -E2BIG)
 		return report_unread(&e);
 	if (r == 0)

@@ -52,7 +52,7 @@ static int from_file(struct lookup *l, const char *path, struct err *e)
 	size_t n = 0;
 	int r = file_slurp(path, LIMIT_YAML_FILE, &text, &n);
 	if (r < 0)
-		return err_set(e, r, "%s: %s", path, strerror(-r));
+		return slurp_err(e, r, path, LIMIT_YAML_FILE);
 	auto_free char *name = name_of(path);
 	const struct keys_ctx k = {.file = path, .e = e};
 	if (policy_parse(&k, name, text, n, &l->policy) < 0)

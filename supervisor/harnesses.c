@@ -228,10 +228,7 @@ static void load_file(struct harnesses *h, enum kind kind, size_t dir, int dirfd
 	struct err e = {0};
 	auto_free char *text = NULL;
 	size_t n = 0;
-	int rc = file_slurp_at(dirfd, file, LIMIT_YAML_FILE, &text, &n);
-	if (rc < 0)
-		err_set(&e, rc, "%s: %s", file, strerror(-rc));
-	else
+	if (file_slurp_plain_at(dirfd, file, LIMIT_YAML_FILE, &text, &n, &e) == 0)
 		parse(x, text, n, &e);
 	free(x->error);
 	x->error = e.code ? xstrdup(e.text) : NULL;
