@@ -280,7 +280,8 @@ lint: ## folder graph, sizes, analyzers, scripts, man pages
 .PHONY: faults
 faults: all $(FAULTS) ## each system call of a jail's life failing in each way it can (half an hour)
 	$(Q)for pool in 0 2; do BIN=$(abspath $(BIN)) TESTS=$(abspath $(B)/tests) FAULTS=all \
-		FAULTS_POOL=$$pool prove --timer tests/integration/58-faults.t || exit 1; done
+		FAULTS_POOL=$$pool prove --timer tests/integration/41-death-in-the-making.t \
+		tests/integration/58-faults.t || exit 1; done
 
 BENCH ?= all
 bench: all $(BENCHES) $(FAKES) ## measures as name<TAB>value<TAB>unit; BENCH=name runs one

@@ -1,16 +1,19 @@
 /*
  * inject.c - lets each system call of a jail's life fail once, and looks at what is left.
  *
- *	inject DAEMON CGROUP STATE quick|all CLIENT [ARGS...] [:: CLIENT [ARGS...]]...
+ *	inject DAEMON CGROUP STATE quick|all|kill=N/M CLIENT [ARGS...] [:: CLIENT [ARGS...]]...
  *
  * DAEMON is a running agentboxd, CGROUP its subtree, STATE its directory, each CLIENT a command
- *that makes a jail and prints "alive" from inside.  It is first run undisturbed, to see the sites;
- *then again for each of those that no client before had, with one call failing (quick: the first
- *one at each site, with the likeliest error; all: each occurrence with each error), and with the
- *task at the site killed (quick: once for each call of each kind of task).  Each time: the client
- *says "alive" or names what failed, a child that did not do what it was to do is no jail, all that
- *the jail cost is back, no uid block was given back while a process lived under it, and the next
- *jail works.  Prints TAP.
+ * that makes a jail and prints "alive" from inside.  It is first run undisturbed, to see the sites;
+ * then again for each of those that no client before had, with one call failing (quick: the first
+ * one at each site, with the likeliest error; all: each occurrence with each error), and with the
+ * task at the site killed (quick: once for each call of each kind of task).  Each time: the client
+ * says "alive" or names what failed, a child that did not do what it was to do is no jail, all that
+ * the jail cost is back, no uid block was given back while a process lived under it, and the next
+ * jail works.  Prints TAP.
+ *
+ * kill=N/M: agentboxd itself is killed, at the site N/M of the way through all sites; no process of
+ * a jail may survive it.  Prints the site; starting another daemon is the caller's.
  */
 #include "tests/faults/calls.h"
 #include "tests/faults/trace.h"
@@ -275,6 +278,35 @@ static void everything(bool all)
 	}
 }
 
+/* Exit code: 0 when agentboxd was killed there and its jails are gone. */
+static int kill_daemon(char **argv, unsigned n, unsigned m)
+{
+	struct outcome o;
+	struct held h;
+	client = argv;
+	trace_arm(NULL);
+	run_client(&o);
+	watch_count(&before);
+	for (unsigned k = 0; k < seen.nhits; k++)
+		learn_from(&seen.hits[k]);
+	const struct hit *at = &sites[n * (nsites - 1) / (m > 1 ? m - 1 : 1)];
+	struct plan p = {.site = at->site, .nth = 1, .fault = FAULT_KILL_DAEMON};
+	trace_arm(&p);
+	run_client(&o);
+	for (int i = 0; i < SETTLE_MS / 20; i++) {
+		(void)trace_run(20, -1, NULL);
+		watch_count(&h);
+		if (seen.daemon_ended && h.tasks == 0)
+			break;
+	}
+	printf("%s: %s %s\n", kind_name(at->site.kind), call_of(at->site.nr)->name, at->what);
+	if (!seen.fired || !seen.daemon_ended)
+		printf("not reached\n");
+	if (h.tasks > 0)
+		printf("%d processes of jails live on\n", h.tasks);
+	return seen.fired && seen.daemon_ended && h.tasks == 0 ? 0 : 1;
+}
+
 static void with_client(char **argv, bool all)
 {
 	struct outcome o;
@@ -310,13 +342,16 @@ static char **next_command(char **argv)
 int main(int argc, char **argv)
 {
 	if (argc < 6) {
-		fprintf(stderr,
-		        "usage: inject DAEMON CGROUP STATE quick|all CLIENT [ARGS...] [:: ...]\n");
+		fprintf(stderr, "usage: inject DAEMON CGROUP STATE quick|all|kill=N/M CLIENT "
+		                "[ARGS...] [:: ...]\n");
 		return 100;
 	}
 	bool all = strcmp(argv[4], "all") == 0;
 	watch_open(atoi(argv[1]), argv[2], argv[3]);
 	trace_attach(atoi(argv[1]));
+	unsigned n, m;
+	if (sscanf(argv[4], "kill=%u/%u", &n, &m) == 2)
+		return kill_daemon(argv + 5, n, m);
 	for (char **at = argv + 5, **next; at; at = next) {
 		next = next_command(at);
 		with_client(at, all);

@@ -87,6 +87,19 @@ printf 'print("\\x1b[2Jplain")' | abctl run py -s u/direct -p - >"$T/out" 2>&1
 ok 'nor does abctl run' not env LC_ALL=C grep -qaP "$control" "$T/out"
 like 'the rest is shown' "$(cat "$T/out")" plain
 
+# ---- what it can reach of the daemon ----
+
+ok 'a jail does not see the control socket' not abctl jail -- test -e "$T/sock"
+is 'nor anything of the daemon in its environment' \
+	"$(LD_PRELOAD_X=1 GIT_DIR=/x NODE_OPTIONS=--x BASH_ENV=/x abctl jail -- env 2>/dev/null | grep -cE '^(LD_|GIT_|NODE_|BASH_ENV|AGENTBOX)')" 0
+as_nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups -- curl -sS -m 20 -o "$T/out" -w '%{http_code}' --unix-socket "$T/sock" http://x/v1/runs; }
+ok 'another user of the host is not let in' not as_nobody
+chmod 666 "$T/sock"
+: >"$T/out"
+chmod 666 "$T/out"
+is 'not even where the mode would let him' "$(as_nobody)" 403
+chmod 660 "$T/sock"
+
 # ---- what it leaves ----
 
 echo secret >"$T/outside"
