@@ -18,10 +18,11 @@ packaging/install.sh '' /usr/local "$BIN" >"$T/out" 2>&1
 is 'make install' $? 0
 like 'says how to start it' "$(cat "$T/out")" 'systemctl enable --now'
 is 'systemd finds no fault in the units' "$(systemd-analyze verify --man=no agentboxd.service agentboxd.socket 2>&1)" ''
-printf -- '---\nbackend: exec\ncommand: [sh, -c, "echo on; trap : TERM; while :; do sleep 1000; done"]\n---\n' >/etc/agentbox/harnesses/sleeper.md
+printf -- '---\nbackend: exec\npolicy: small\ncommand: [sh, -c, "echo on; trap : TERM; while :; do sleep 1000; done"]\n---\n' >/etc/agentbox/harnesses/sleeper.md
 printf -- '---\nbackend: exec\npolicy: small\ncommand: [sh, -c, "head -c 200000000 /dev/zero | tail -c 199999999 | wc -c"]\n---\n' \
 	>/etc/agentbox/harnesses/eater.md
-printf 'extends: default\nlimits: { memory: 64M }\n' >/etc/agentbox/policy/small.yaml
+printf -- '---\nbackend: exec\npolicy: small\ncommand: [sh, -c, "head -c 30000000 /dev/zero >f"]\n---\n' >/etc/agentbox/harnesses/filler.md
+printf 'extends: default\nlimits: { memory: 64M, disk: 16M }\n' >/etc/agentbox/policy/small.yaml
 
 # ---- activation and readiness ----
 ok 'the socket is enabled and listens' systemctl enable -q --now agentboxd.socket
@@ -85,7 +86,8 @@ like 'the daemon in one of them' "$(sed -n 's/^0:://p' "/proc/$main/cgroup")" '^
 missing=$(abctl doctor --json | json 'l.layers.filter(x=>x.layer.startsWith("limit.")&&x.have!=="yes").map(x=>x.layer).join()')
 is 'every limit has its controller' "$missing" ''
 is 'memory is limited below the unit' "$(abctl run eater -s u/eat -p x --json | json l.result.status)" oom
-is 'and the service did not notice' "$(prop MainPID) $(prop NRestarts)" "$main 0"
+like 'and a disk, by the devices that the unit leaves' "$(abctl run filler -s u/fill -p x --json)" '"limit.hit","limit":"disk"'
+is 'the service did not notice' "$(prop MainPID) $(prop NRestarts)" "$main 0"
 child=$(pgrep -P "$main" -f agentbox-supervisor)
 is 'the supervisor has no capability' "$(grep -c '^Cap.*:.0000000000000000$' "/proc/$child/status")" 5
 
@@ -126,6 +128,7 @@ abctl jail -- sh -c 'trap "" TERM; sleep 1000 & sleep 1000' >/dev/null 2>&1 &
 ok 'a jail beside them' wait_for 60 sh -c "ps -eo uid=,args= | awk '\$1 > 536936447' | grep -q 'sleep 1000'"
 ok 'there is something to leave behind' test -n "$(left)"
 began=$(date +%s)
+ok 'a loop device among it' sh -c 'losetup -a | grep -q agentbox'
 ok 'stop with runs alive' systemctl stop agentboxd.service
 ok "within the unit's time ($(($(date +%s) - began)) s)" test $(($(date +%s) - began)) -lt 30
 is 'it ended by itself' "$(prop Result) $(prop ExecMainCode) $(prop ExecMainStatus)" 'success 1 0'
