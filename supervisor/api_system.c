@@ -172,7 +172,7 @@ static void isolation_member(struct jw *w, const struct policy *p)
 	                "read: what they change is what the host runs, too. The filter refuses "
 	                "the calls that the known ones need (splice, vmsplice, AF_ALG, XFRM, "
 	                "RxRPC); an image as root takes the host's programs out of reach.");
-	jw_str(w, "see", "docs/ISOLATION.md, docs/ARCHITECTURE.md (What it is not)");
+	jw_str(w, "see", "docs/ISOLATION.md, docs/THREATS.md");
 	jw_close(w, '}');
 }
 
