@@ -216,7 +216,10 @@ SYSC_CHILD static long scheduling(struct enter *c)
 	policy &= ~SCHED_RESET_ON_FORK;
 	if (r == 0 && policy != SCHED_BATCH && policy != SCHED_IDLE)
 		r = sysc(SYS_sched_setscheduler, 0, SCHED_OTHER, &none);
-	if (r == 0 && sysc(SYS_getpriority, PRIO_PROCESS, 0) > 20) /* 20 - nice */
+	long nice = r < 0 ? 0 : sysc(SYS_getpriority, PRIO_PROCESS, 0); /* 20 - nice */
+	if (nice < 0)
+		r = nice;
+	else if (nice > 20)
 		r = sysc(SYS_setpriority, PRIO_PROCESS, 0, 0);
 	if (r == 0)
 		r = sysc(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, 0);
