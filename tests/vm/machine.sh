@@ -113,7 +113,7 @@ run_machine() {
 	tail -c +1048577 "$W/job" | tar xf - -C "$OUT" 2>/dev/null
 	[ ! -s "$OUT/status" ] || return "$(cat "$OUT/status")"
 	cat "$OUT/qemu.log" >&2
-	tail -n 20 "$OUT/console.log" >&2
+	tail -n 60 "$OUT/console.log" >&2
 	if [ $status = 124 ]; then
 		echo "rig: the machine was killed after $((TIMEOUT + 60)) s" >&2
 		return 124
