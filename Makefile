@@ -261,6 +261,12 @@ test-vm: ## limits, escapes, systemd and power cuts in a virtual machine (root; 
 	$(Q)$(MAKE) --no-print-directory -j2 test-programs
 	$(Q)tests/vm/rig test $(VM_TESTS)
 
+DEEP_SECS ?= 600
+.PHONY: deep
+deep: all test-programs ## a hundred jails at random for DEEP_SECS seconds
+	$(Q)BIN=$(abspath $(BIN)) TESTS=$(abspath $(B)/tests) CROWD_SECONDS=$(DEEP_SECS) \
+		prove --timer -v tests/integration/77-crowd.t
+
 asan: ## build with AddressSanitizer and UBSan into build/asan
 	$(Q)$(MAKE) --no-print-directory MODE=asan all
 

@@ -100,7 +100,8 @@ def check(ledger):
     print(f"# {len(accepted)} accepted: {statuses}", file=sys.stderr)
 
 
-if sys.argv[2] == "post":
-    post(int(sys.argv[3]), int(sys.argv[4]), sys.argv[5])
-else:
-    check(sys.argv[3])
+if __name__ == "__main__":
+    if sys.argv[2] == "post":
+        post(int(sys.argv[3]), int(sys.argv[4]), sys.argv[5])
+    else:
+        check(sys.argv[3])
