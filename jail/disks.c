@@ -332,7 +332,7 @@ static int open_image(const struct disks *d, const struct disks_ask *ask, int di
 	if (root == -EAGAIN)
 		return begun(job, begin(job, ask, DISKS_WAIT, dir, e));
 	if (root < 0)
-		return err_wrap(e, "session %s (remedy: e2fsck)", ask->session);
+		return root;
 	/* To pass through, as the session's directory on the host's file system is: 0700 of root.
 	 */
 	if (fchmodat(root, ".", 0700, 0) < 0 || fchownat(root, ".", 0, 0, 0) < 0)
@@ -420,6 +420,10 @@ static int open_one(const struct disks *d, const struct disks_ask *ask, int dir,
 		return session_places(dir, &k->workspace, &k->home, e);
 	if (d->method == JAIL_DISK_IMAGE)
 		return new_image(d, ask, dir, -1, job, e);
+	if (ask->may_be_lost && !has_files(dir)) {
+		k->method = JAIL_DISK_TMPFS; /* the kit's; no directories */
+		return 0;
+	}
 	return err_set(e, d->why.code, "layer limit.disk: %s", d->why.text);
 }
 

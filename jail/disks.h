@@ -85,6 +85,7 @@ struct disks_ask {
 	const struct limits *limits;  /* after narrowing */
 	const struct limits *ceiling; /* the policy's: later runs may have more */
 	uint64_t promised;            /* to living jails, not yet used */
+	bool may_be_lost;             /* memory is better than no limit */
 	bool as_it_is;                /* without limits that it does not have already */
 };
 /* 0; -EINPROGRESS with *job started: ask again when it has ended; or why not. */

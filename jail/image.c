@@ -89,7 +89,10 @@ int image_mount(int dir, const char *name, struct err *e)
 	const char *const options[] = {
 	        "source", device, "discard", "", "noinit_itable", "", "errors", "remount-ro", NULL};
 	int mount = mounts_new("ext4", MOUNTS_NSD, options, e);
-	return mount == -EAGAIN ? err_set(e, -EIO, "%s cannot be mounted", name) : mount;
+	if (mount >= 0)
+		return mount;
+	(void)err_wrap(e, "%s (remedy: e2fsck -f, with agentboxd stopped)", name);
+	return mount == -EAGAIN ? -EIO : mount;
 }
 
 static int usable(int root, struct statfs *ret, uint64_t *ret_blocks, struct err *e)

@@ -113,7 +113,8 @@ static int open_agent(const struct daemon *d, const char *name, struct err *e)
 static int without_limits(struct daemon *d, struct disks_ask *ask, const struct policy *policy,
         struct disk *ret, const struct err *why, struct err *e)
 {
-	if (policy->required & LAYER_BIT(LAYER_LIMIT_DISK))
+	/* Without room least of all: the host's disk is what the limit is for. */
+	if (why->code == -ENOSPC || policy->required & LAYER_BIT(LAYER_LIMIT_DISK))
 		return err_set(e, why->code, "%s", why->text);
 	log_warn("%s; policy '%s' only warns", why->text, policy->name);
 	ask->as_it_is = true;
@@ -130,7 +131,8 @@ static int open_session(struct daemon *d, struct disk *ret, const struct broker_
 	struct disks_ask ask = {.session = m->session,
 	        .limits = &m->limits,
 	        .ceiling = &m->policy->limits,
-	        .promised = jails_promised(&d->jails)};
+	        .promised = jails_promised(&d->jails),
+	        .may_be_lost = m->policy->flags & POLICY_VOLATILE};
 	struct disks_job job = DISKS_JOB_NONE;
 	const struct err *failed = laters_failed(&d->laters);
 	if (failed)
@@ -239,7 +241,7 @@ static int op_make(void *ctx, const struct broker_make *m, struct broker_call *c
 	struct launch_stdio stdio = l.stdio;
 	l.stdio = (struct launch_stdio)LAUNCH_STDIO_NONE;
 	struct jail *j;
-	if (!m->session)
+	if (places.disk.workspace < 0)
 		disk_in_memory(&places.disk, l.kit->mounts[KIT_HOME], l.kit->mounts[KIT_WORKSPACE],
 		        &m->limits);
 	r = jails_add(&d->jails, &l, &places.disk, &j, e);

@@ -54,6 +54,7 @@ enum policy_flag {
 	POLICY_DEBUG = 1 << 2,               /* ptrace group allowed */
 	POLICY_NO_UNIX_SOCKETS = 1 << 3,
 	POLICY_PRIVATE_FILES = 1 << 4, /* filesystem.private */
+	POLICY_VOLATILE = 1 << 5,      /* filesystem.volatile */
 };
 
 enum policy_root { POLICY_ROOT_HOST_USR, POLICY_ROOT_IMAGE };

@@ -213,7 +213,7 @@ static int policy_head_check(const struct policy *p, struct err *e)
 	const uint32_t all =
 	        layers_of_kind(LAYER_KIND_ISOLATION) | layers_of_kind(LAYER_KIND_LIMIT);
 	const uint32_t flags = POLICY_INNER_ROOT_PACKAGES | POLICY_STRICT_PROC | POLICY_DEBUG |
-	                       POLICY_NO_UNIX_SOCKETS | POLICY_PRIVATE_FILES;
+	                       POLICY_NO_UNIX_SOCKETS | POLICY_PRIVATE_FILES | POLICY_VOLATILE;
 	if (((p->required | p->warned) & ~all) || (p->required & p->warned))
 		return bad(e, "layers", "are unknown or both required and warned about");
 	if (p->flags & ~flags)

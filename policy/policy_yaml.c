@@ -157,6 +157,13 @@ static const struct key filesystem_rows[] = {
                 .sub = &bindable_keys,
                 .want = "list of maps",
                 .doc = "What a request may bind; at most 16."},
+        {.name = "volatile",
+                .type = KEY_FLAG,
+                .bit = POLICY_VOLATILE,
+                .offset = offsetof(struct policy, flags),
+                .dflt = "false",
+                .doc = "Where nothing else holds limits.disk, a session's files are in memory and "
+                       "end with each run."},
 };
 static const struct key_table filesystem_keys = KEY_TABLE(filesystem_rows);
 

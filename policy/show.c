@@ -38,6 +38,7 @@ static void show_files(const struct policy *p, FILE *to)
 		quoted(to, "    - source", p->bindable[i].source);
 		(void)fprintf(to, "      writable: %s\n", truth(p->bindable[i].writable));
 	}
+	(void)fprintf(to, "  volatile: %s\n", truth(p->flags & POLICY_VOLATILE));
 }
 
 static void show_limits(const struct limits *l, FILE *to)

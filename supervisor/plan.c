@@ -201,6 +201,7 @@ static int fill(
 	p->layers_wanted = policy_wanted(f->policy);
 	p->policy_generation = policies_set(d->policies)->generation;
 	p->narrow = h->narrow;
+	p->is_volatile = f->policy->flags & POLICY_VOLATILE;
 	p->agent_files = f->agent->installed_files;
 	p->timeout_ms = smaller(h->timeout_ms, p->limits.wall_ms);
 	p->output_bytes = smaller(h->output_bytes, p->limits.output_bytes);

@@ -36,6 +36,7 @@ struct plan {
 	uint32_t layers_wanted; /* bits the policy requires or warns about */
 	struct limits limits;   /* in force: the policy's, narrowed */
 	struct limits narrow;   /* asked of agentboxd */
+	bool is_volatile;       /* nothing of a former run may be there */
 	bool agent_files;       /* the agent's files at /opt/agent */
 	uint64_t timeout_ms;
 	uint64_t output_bytes; /* 0: no limit */

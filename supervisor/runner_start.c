@@ -101,6 +101,12 @@ static uint32_t exec_flags(const struct run *r)
 	return r->harness->user == HARNESS_USER_ROOT ? JAIL_MAKE_ROOT : 0;
 }
 
+/* The seed files are written once; again where they may be gone, and never over what is there. */
+static bool seeds_now(const struct run *r)
+{
+	return !r->session->seeded || r->plan.is_volatile;
+}
+
 void runner_start_make(struct run *r)
 {
 	struct err e;
@@ -114,7 +120,7 @@ void runner_start_make(struct run *r)
 		return;
 	}
 	loop_timeout(r->d->loop, &r->deadline, (int64_t)r->plan.timeout_ms, deadline_fired);
-	bool with_exec = !seed_needed(r->harness, !r->session->seeded, &r->plan.command);
+	bool with_exec = !seed_needed(r->harness, seeds_now(r), &r->plan.command);
 	struct jail_make m = {
 	        .policy_generation = r->plan.policy_generation,
 	        .policy = r->plan.policy_index,
@@ -154,8 +160,8 @@ static void on_seed_worker(void *ctx, const struct jail_reply *reply, int fds[MS
 		if (e.code)
 			active_fail(r, &e);
 		else
-			r->seed = seed_start(r->d->loop, take_fd(fds[0]), r->harness,
-			        !r->session->seeded, &r->plan.command, on_seeded, r);
+			r->seed = seed_start(r->d->loop, take_fd(fds[0]), r->harness, seeds_now(r),
+			        &r->plan.command, on_seeded, r);
 	}
 	active_settle(r);
 }

@@ -5,4 +5,23 @@
 . tests/integration/lib.sh
 WANT=image
 . tests/integration/disk.sh
+
+# a host with neither: loop devices that are none, in a mount namespace of the daemon's own
+DAEMON_ENV=(unshare --mount --propagation private sh -c 'mount --bind /dev/null /dev/loop-control && exec "$@"' sh)
+policy lost 'filesystem: { volatile: true }
+limits: { disk: 8M }'
+harness lost lost "'cat seeded; ls | wc -l; dd if=/dev/zero of=f bs=1M count=20 2>/dev/null; wc -c <f'" 'workspace: { seed: { "seeded": "sown" } }'
+start_daemon --config "$T/etc/agentboxd.yaml"
+is 'a host with neither says so' "$(abctl doctor --json | json 'l.layers.find(x=>x.layer==="limit.disk").have')" no
+run must n
+like 'what is required is refused' "$(cat "$T/out" "$T/err")" 'requires limit.disk'
+run fill n
+is 'what is not runs without' "$(started 'missing.includes("limit.disk")')$(started disk)$(result status)" truenonesucceeded
+run clean c
+like 'files in an image are not hidden by a host without devices' "$(result error)" 'disk.img|loop'
+for i in 1 2; do
+	run lost v
+	is "a session that may be lost is in memory ($i)" "$(started disk) $(result 'finalText.split("\n").join(" ")')" 'tmpfs sown1 8384512' # a page has the seed
+done
+stop_daemon
 finish

@@ -9,7 +9,11 @@ WANT=quota
 truncate -s 3G "$T/fs"
 mkdir -m 700 "$T/state"
 mke2fs -q -F -t ext4 -O quota,project -E quotatype=prjquota "$T/fs" || skip_all 'mke2fs makes no project quota'
-mount -t ext4 -o loop,prjquota "$T/fs" "$T/state" 2>"$T/err" || skip_all 'this kernel has no project quota'
+# As with a controller: what the kernel does not have cannot work here; in tests/vm a skip is a failure.
+mount -t ext4 -o loop,prjquota "$T/fs" "$T/state" 2>"$T/err" || {
+	echo '1..0 # SKIP this kernel has no project quota'
+	exit 0
+}
 trap '[ -z "$DAEMON" ] || stop_daemon KILL; umount -l "$T/state"; _at_exit' EXIT
 . tests/integration/disk.sh
 finish

@@ -17,6 +17,7 @@ failed=0
 T=$(mktemp -d /tmp/agentbox-test.XXXXXX)
 chmod 755 "$T"
 DAEMON=''
+DAEMON_ENV=() # a command in front of the daemon's, that execs it
 CGROUP=''
 
 skip_all() {
@@ -102,7 +103,7 @@ abctl() { "$BIN/abctl" --socket "$T/sock" "$@"; }
 
 # start_daemon [ARGS...]: waits until it answers; its log is $T/log
 start_daemon() {
-	"$BIN/agentboxd" --state "$T/state" --socket "$T/sock" "$@" 2>>"$T/log" &
+	"${DAEMON_ENV[@]}" "$BIN/agentboxd" --state "$T/state" --socket "$T/sock" "$@" 2>>"$T/log" &
 	DAEMON=$!
 	local i
 	for i in $(seq 300); do

@@ -70,7 +70,7 @@ static void full(void)
 	ok(p->mounts[1].writable == 1 && p->mounts[1].optional == 1 && p->mounts[0].writable == 0,
 	        "mount flags");
 	ok(p->flags == (POLICY_DEBUG | POLICY_NO_UNIX_SOCKETS | POLICY_STRICT_PROC |
-	                       POLICY_INNER_ROOT_PACKAGES | POLICY_PRIVATE_FILES),
+	                       POLICY_INNER_ROOT_PACKAGES | POLICY_PRIVATE_FILES | POLICY_VOLATILE),
 	        "flags");
 	ok(p->limits.memory_bytes == UINT64_C(3) << 29 && p->limits.pids == 2000 &&
 	                p->limits.cpu_milli == 1500 && p->limits.io_read_bps == 100 << 20 &&
