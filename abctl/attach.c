@@ -158,7 +158,8 @@ static int from_socket(struct attach *a, struct err *e)
 		return 0;
 	if (n <= 0)
 		return err_set(e, -ECONNRESET,
-		        "the connection to the daemon was lost before the command ended");
+		        "the connection to the daemon was lost: it or its supervisor has ended or "
+		        "was replaced, and the command was ended with it");
 	a->in.len += (size_t)n;
 	return take_frames(a, e);
 }

@@ -20,9 +20,9 @@ static int run(struct cli *cli, const void *args, int argc, char **argv)
 const struct verb cmd_reload = {
         .name = "reload",
         .synopsis = "",
-        .summary = "read policies, configuration and harnesses again",
-        .help = "Running runs keep what they began with. A file that is wrong keeps the policies "
-                "in\n"
-                "use and is named.\n",
+        .summary = "read policies and configuration again, use new binaries",
+        .help = "Running runs go on with what they began with, also under a new binary of the\n"
+                "supervisor; commands of `abctl exec` and `abctl jail` end with the old one. A\n"
+                "file that is wrong keeps the policies in use and is named.\n",
         .run = run,
 };

@@ -23,7 +23,8 @@ static int op_make(void *ctx, const struct broker_make *m, struct broker_call *c
 	assert(m->policy_index < set->count && m->policy == &set->policies[m->policy_index]);
 	assert(m->limits.memory_bytes != 0 && m->limits.memory_bytes <= 1 << 30);
 	assert(m->nbinds <= JAIL_BINDS && (!m->session || id_valid(m->session, "ses")) &&
-	        (!m->agent || name_valid(m->agent)));
+	        (!m->agent || name_valid(m->agent)) &&
+	        (!m->run || (m->session && id_valid(m->run, "run"))));
 	assert(((m->flags & JAIL_MAKE_EXEC) != 0) == (c->exec_fd >= 0));
 	for (uint32_t i = 0; i < m->nbinds; i++)
 		assert(m->binds[i].index < m->policy->nbindable &&
@@ -85,7 +86,7 @@ static int op_none(void *ctx, struct err *e)
 }
 
 static const struct broker_ops ops = {op_call, op_make, op_exec, op_signal, op_jail, op_jail_call,
-        op_jail, op_session, op_call, op_jail_call, op_none};
+        op_jail, op_session, op_call, op_jail_call, op_none, op_call, op_jail};
 
 static struct policy_set *make_set(void)
 {

@@ -109,7 +109,7 @@ static int check_binds(const struct policy *p, const struct jail_make *m, struct
 
 static int check_names(const struct jail_make *m, struct broker_make *to, struct err *e)
 {
-	if (!msg_text_ok(m->session, sizeof(m->session)) ||
+	if (!msg_text_ok(m->session, sizeof(m->session)) || !msg_text_ok(m->run, sizeof(m->run)) ||
 	        !msg_text_ok(m->agent, sizeof(m->agent)))
 		return err_set(e, -EINVAL, "unterminated text");
 	bool session = m->flags & JAIL_MAKE_SESSION;
@@ -117,6 +117,10 @@ static int check_names(const struct jail_make *m, struct broker_make *to, struct
 		return err_set(e, -EINVAL, "not a session id");
 	if (m->agent[0] && !name_valid(m->agent))
 		return err_set(e, -EINVAL, "not an agent's name");
+	/* Its stdio outlives a supervisor, so it must be found again: by its session. */
+	if (m->run[0] && (!session || !id_valid(m->run, "run")))
+		return err_set(e, -EINVAL, "not a run of a session");
+	to->run = m->run[0] ? m->run : NULL;
 	to->session = session ? m->session : NULL;
 	to->agent = m->agent[0] ? m->agent : NULL;
 	return 0;
@@ -212,7 +216,7 @@ static int on_make(struct broker *b, const void *msg, struct broker_call *c, str
 static int on_exec(struct broker *b, const void *msg, struct broker_call *c, struct err *e)
 {
 	const struct jail_exec *m = msg;
-	int r = check_exec_flags(m->flags, JAIL_MAKE_TTY | JAIL_MAKE_ROOT, e);
+	int r = check_exec_flags(m->flags, JAIL_MAKE_TTY | JAIL_MAKE_ROOT | JAIL_MAKE_PROGRAM, e);
 	if (r == 0)
 		r = check_exec_memfd(c->exec_fd, e);
 	return r < 0 ? r : b->ops->exec(b->ctx, m, c, e);
@@ -272,6 +276,18 @@ static int on_reload(struct broker *b, const void *msg, struct broker_call *c, s
 	return b->ops->reload(b->ctx, e);
 }
 
+static int on_adopt(struct broker *b, const void *msg, struct broker_call *c, struct err *e)
+{
+	(void)msg;
+	return b->ops->adopt(b->ctx, c, e);
+}
+
+static int on_stdin_end(struct broker *b, const void *msg, struct broker_call *c, struct err *e)
+{
+	(void)c;
+	return b->ops->stdin_end(b->ctx, ((const struct jail_simple *)msg)->jail, e);
+}
+
 /* ---- the table ---- */
 
 enum { ONCE = 1 << 0 };
@@ -298,6 +314,8 @@ static const struct row {
         {JAIL_DOCTOR, "DOCTOR", sizeof(struct jail_simple), SERVING, 0, 0, 0, on_doctor},
         {JAIL_STATS, "STATS", sizeof(struct jail_simple), SERVING, 0, 0, 0, on_stats},
         {JAIL_RELOAD, "RELOAD", sizeof(struct jail_simple), BROKER_SERVE, 0, 0, 0, on_reload},
+        {JAIL_ADOPT, "ADOPT", sizeof(struct jail_simple), BROKER_SERVE, 0, 0, ONCE, on_adopt},
+        {JAIL_STDIN_END, "STDIN_END", sizeof(struct jail_simple), SERVING, 0, 0, 0, on_stdin_end},
 #undef SERVING
 };
 

@@ -52,6 +52,7 @@ struct broker_make {
 	uint32_t flags;                /* enum jail_make_flag */
 	struct limits limits;          /* the policy's, narrowed */
 	const char *session;           /* valid id, or NULL */
+	const char *run;               /* valid id, or NULL */
 	const char *agent;             /* valid name, or NULL */
 	const struct jail_bind *binds; /* below and target are normalised, index is in range */
 	uint32_t nbinds;
@@ -72,6 +73,8 @@ struct broker_ops {
 	int (*doctor)(void *ctx, struct broker_call *c, struct err *e);
 	int (*stats)(void *ctx, uint64_t jail, struct broker_call *c, struct err *e);
 	int (*reload)(void *ctx, struct err *e);
+	int (*adopt)(void *ctx, struct broker_call *c, struct err *e);
+	int (*stdin_end)(void *ctx, uint64_t jail, struct err *e);
 };
 
 struct broker {

@@ -370,6 +370,26 @@ static void warn_of_restart(const struct daemon_config *a, const struct daemon_c
 		         "the configuration at the next start only");
 }
 
+/* What the next jails get.  One that cannot be read leaves the one in use. */
+static void renew_program(int *fd, const char *path)
+{
+	struct err e;
+	int fresh = launch_load(AT_FDCWD, path, &e);
+	if (fresh < 0) {
+		log_err("the program in use stays: %s", e.text);
+		return;
+	}
+	fd_close(*fd);
+	*fd = fresh;
+}
+
+static void renew_programs(struct daemon *d)
+{
+	renew_program(&d->init, d->programs.init);
+	renew_program(&d->worker, d->programs.worker);
+	daemon_renew(d);
+}
+
 int daemon_reload(struct daemon *d, struct err *e)
 {
 	notify_reloading(&d->notify);
@@ -391,6 +411,7 @@ int daemon_reload(struct daemon *d, struct err *e)
 	d->broker.policies = p->set;
 	fd_close(d->secrets);
 	d->secrets = fd;
+	renew_programs(d);
 	log_info("reloaded: %u policies, generation %llu", p->set->count,
 	        (unsigned long long)d->generation);
 	int r = daemon_prove(d, &why);

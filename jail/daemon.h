@@ -71,6 +71,12 @@ struct daemon {
 	struct service supervisor, egress;
 	struct daemon_argv supervisor_argv, egress_argv;
 	int64_t supervisor_ended_ms;
+	enum jail_former former;     /* what the next supervisor finds */
+	bool abandoning;             /* abandon_alarm is set */
+	struct alarm settled_alarm;  /* the one that took the jails up has lived for a while */
+	struct alarm abandon_alarm;  /* patience of the jails with having none */
+	struct alarm handover_alarm; /* telling one to make room, then patience with it */
+	bool handing_over;           /* it was told */
 
 	struct child trash; /* empties the trash, one at a time */
 	struct watch trash_watch;
@@ -98,6 +104,11 @@ MUST_USE int daemon_reload(struct daemon *d, struct err *e);
 /* Starts emptying the trash, or notes that it has to happen again. */
 void daemon_empty_trash(struct daemon *d);
 void daemon_became_ready(struct daemon *d);
+/* Programs of ours that are not those on the disk any more are started anew: supervisor and egress
+ * make room for their successors, which take up what they leave. */
+void daemon_renew(struct daemon *d);
+/* The supervisor was told of the jails it found. */
+void daemon_adopted(struct daemon *d);
 /* The supervisor has ended during a stop. */
 void daemon_stop_next(struct daemon *d);
 
@@ -114,6 +125,7 @@ void peers_init(struct daemon *d);
 /* Policies and secrets as they are now, to whoever runs. */
 void peers_tell_policies(struct daemon *d);
 MUST_USE int peers_tell_jail(struct daemon *d, struct jail *j, struct err *e);
+struct jail_exited peers_exited(const struct jail *j, const struct init_exited *m);
 extern const struct jails_news peers_news;
 
 /* ---- requests.c ---- */

@@ -1,8 +1,12 @@
 #include "jail/jails.h"
+#include "base/clock.h"
 #include "base/fd.h"
+#include "base/log.h"
+#include "base/log.h"
 #include "base/mem.h"
 
 #include <assert.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -84,6 +88,7 @@ static void jail_free(struct jail *j)
 	list_for_each (w, &j->workers, struct jails_worker, link)
 		worker_free(w);
 	disk_done(&j->disk, j->l.kit->closer);
+	launch_stdio_close(&j->kept);
 	launched_free(&j->l);
 	t->slots[j->id % LIMIT_JAILS] = NULL;
 	t->count--;
@@ -95,6 +100,7 @@ static void look_at_disk(struct jail *j)
 {
 	static const enum jail_limit_kind kinds[] = {JAIL_LIMIT_DISK, JAIL_LIMIT_INODES};
 	uint32_t met = disk_look(&j->disk);
+	j->limits_met |= met;
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
 		if (met & kinds[i])
 			j->table->news->limit(j->table->ctx, j, kinds[i],
@@ -125,6 +131,8 @@ static void become_dead(struct jail *j)
 	           : j->killed        ? JAIL_END_KILLED
 	                              : JAIL_END_INIT_DIED;
 	j->state = JAILS_DEAD;
+	j->gone = true;
+	j->end = gone;
 	poller_remove(poller_of(j), &j->events);
 	alarm_clear(&j->recheck);
 	j->table->news->gone(j->table->ctx, j, &gone);
@@ -192,7 +200,12 @@ static bool read_control(struct jail *j)
 	if (n <= 0 || !exited_ok(j, bytes, n))
 		return false;
 	j->exits++;
-	j->table->news->exited(j->table->ctx, j, (const struct init_exited *)(void *)bytes);
+	const struct init_exited *m = (const struct init_exited *)(void *)bytes;
+	if (m->exec == j->program && !j->exited) {
+		j->exited = true;
+		j->how = *m;
+	}
+	j->table->news->exited(j->table->ctx, j, m);
 	return true;
 }
 
@@ -262,6 +275,8 @@ static struct jail *new_jail(struct jails *t, struct launched *l)
 	j->table = t;
 	j->l = *l;
 	j->base = l->kit->base;
+	j->kept = (struct launch_stdio)LAUNCH_STDIO_NONE;
+	j->made_ms = clock_mono_ms();
 	alarm_init(&j->recheck, on_recheck);
 	alarm_init(&j->look, on_look);
 	list_init(&j->workers);
@@ -356,9 +371,60 @@ void jails_discard(struct jail *j)
 		jails_kill(j);
 }
 
-void jails_orphan(struct jails *t)
+int jails_keep_program(struct jail *j, const struct launch_stdio *s, struct err *e)
 {
+	if (s->err < 0)
+		return err_set(e, -EINVAL, "the program of a run has no terminal");
+	struct launch_stdio kept = {
+	        .in = fcntl(s->in, F_DUPFD_CLOEXEC, 3),
+	        .out = fcntl(s->out, F_DUPFD_CLOEXEC, 3),
+	        .err = fcntl(s->err, F_DUPFD_CLOEXEC, 3),
+	};
+	if (kept.in < 0 || kept.out < 0 || kept.err < 0) {
+		int r = err_errno(e, "keeping the stdio of jail %llu", (unsigned long long)j->id);
+		launch_stdio_close(&kept);
+		return r;
+	}
+	j->kept = kept;
+	j->program = j->execs;
+	return 0;
+}
+
+/* What clients had started in a run's jail: nobody reads from it or writes to it any more. */
+static void end_others(struct jail *j)
+{
+	struct err e;
+	uint64_t running = j->execs - j->exits - (j->program && !j->exited ? 1 : 0);
+	/* Which of them have ended is not known; a signal to those does nothing. */
+	for (uint64_t exec = j->execs; running > 0 && exec > 0; exec--)
+		if (exec != j->program && launch_signal(&j->l, exec, SIGKILL, &e) < 0) {
+			log_warn("jail %llu: %s", (unsigned long long)j->id, e.text);
+			return;
+		}
+}
+
+unsigned jails_orphan(struct jails *t, bool all)
+{
+	unsigned kept = 0;
+	for (unsigned i = 0; i < LIMIT_JAILS; i++) {
+		struct jail *j = t->slots[i];
+		if (!j || j->orphaned)
+			continue;
+		if (!all && j->run[0]) {
+			kept++;
+			if (j->state == JAILS_LIVE)
+				end_others(j);
+			continue;
+		}
+		jails_discard(j);
+	}
+	return kept;
+}
+
+unsigned jails_orphans(const struct jails *t)
+{
+	unsigned n = 0;
 	for (unsigned i = 0; i < LIMIT_JAILS; i++)
-		if (t->slots[i])
-			jails_discard(t->slots[i]);
+		n += t->slots[i] && t->slots[i]->orphaned;
+	return n;
 }

@@ -6,8 +6,11 @@
  * The table watches PID 1's socket, its pidfd and its cgroup, and tells of two
  * things: a program ended, the jail is gone.  A dead jail keeps its files
  * reachable for workers, its uid block and its cgroup until it is released.
- * With `orphaned` nobody is left to release it (its supervisor died): then it
- * goes by itself.
+ * With `orphaned` nobody is left to release it: then it goes by itself.
+ *
+ * A jail made for a run outlives the supervisor that asked for it: the ends of
+ * its program's stdio are kept here too, and what became of that program,
+ * until the next supervisor takes it up or releases it.
  */
 #ifndef JAIL_JAILS_H
 #define JAIL_JAILS_H
@@ -38,7 +41,15 @@ struct jail {
 	char policy[NAME_MAX_LEN]; /* by name: indices change with a reload */
 	uint32_t flags;            /* enum jail_make_flag */
 	char session[ID_MAX];      /* "" without one */
-	uint64_t execs, exits;     /* programs started, ends told of */
+	char run[ID_MAX];          /* "": it ends with its supervisor */
+	uint64_t program;          /* number of the run's own program, 0: not started yet */
+	struct launch_stdio kept;  /* owned: of that program, for the next supervisor */
+	bool exited, gone;         /* these were told: */
+	struct init_exited how;    /* of that program */
+	struct jail_gone end;
+	int64_t made_ms;       /* monotonic */
+	uint32_t limits_met;   /* bits of enum jail_limit_kind that were told */
+	uint64_t execs, exits; /* programs started, ends told of */
 	uint64_t egress_bytes;
 	bool has_egress; /* egress was told of it */
 	struct watch control, pidfd, events;
@@ -93,7 +104,12 @@ void jails_discard(struct jail *j);
 MUST_USE int jails_worker(struct jail *j, int worker_memfd, struct err *e);
 /* -EBUSY while it lives. */
 MUST_USE int jails_release(struct jail *j, struct err *e);
-/* The supervisor is gone: every jail is killed and goes by itself. */
-void jails_orphan(struct jails *t);
+/* The program just started is the run's: keeps duplicates of the ends of its stdio.  -EMFILE... */
+MUST_USE int jails_keep_program(struct jail *j, const struct launch_stdio *s, struct err *e);
+/* Nobody will take them up: every jail, or (`all` false) those that are no run's, is killed and
+ * goes by itself; in the others what was started besides the run's program is killed.  How many
+ * are left for the next supervisor. */
+unsigned jails_orphan(struct jails *t, bool all);
+unsigned jails_orphans(const struct jails *t); /* on their way out */
 
 #endif

@@ -23,6 +23,12 @@
 enum { SUPERVISOR_WAITS_MS = 500 };
 /* Events of egress are the first to go when the supervisor is slow: they only inform. */
 enum { EVENTS_WAITING_MAX = 1024 };
+/* Jails without a supervisor that lives: nobody reads their output or minds their deadline. */
+enum { ABANDON_MS = 60000 };
+/* A run that would end whoever takes it up does so at once. */
+enum { SETTLED_MS = 1000 };
+/* What is being made comes to its point, answers go out, the store is closed: milliseconds. */
+enum { HANDOVER_MS = 10000 };
 
 static int dup_fd(int fd)
 {
@@ -65,7 +71,7 @@ static void tell_supervisor_policies(struct daemon *d)
 static bool supervisor_may_start(struct service *s)
 {
 	struct daemon *d = of_supervisor(s);
-	return d->jails.count == 0 ||
+	return jails_orphans(&d->jails) == 0 ||
 	       clock_mono_ms() - d->supervisor_ended_ms >= SUPERVISOR_WAITS_MS;
 }
 
@@ -80,12 +86,78 @@ static void supervisor_ended(struct service *s)
 {
 	struct daemon *d = of_supervisor(s);
 	d->supervisor_ended_ms = clock_mono_ms();
-	if (d->jails.count > 0)
-		log_warn("%u jails of that supervisor are ended", d->jails.count);
 	laters_drop(&d->laters);
-	jails_orphan(&d->jails);
+	if (d->broker.phase != BROKER_BOOT && d->former == FORMER_NONE)
+		d->former = FORMER_SUPERVISOR;
+	alarm_clear(&d->settled_alarm);
+	alarm_clear(&d->handover_alarm);
+	d->handing_over = false;
+	unsigned before = d->jails.count - jails_orphans(&d->jails);
+	unsigned kept = jails_orphan(&d->jails, d->stopping);
+	if (before > kept)
+		log_warn("%u jails of that supervisor are ended", before - kept);
+	if (kept > 0) {
+		log_info("%u jails are kept for the next one", kept);
+		if (!d->abandoning)
+			alarm_set(&d->poller, &d->abandon_alarm, ABANDON_MS);
+		d->abandoning = true;
+	}
 	if (d->stopping)
 		daemon_stop_next(d);
+}
+
+/* One that took the jails up and then lives for a moment is the one they were kept for. */
+static void on_settled(struct alarm *a)
+{
+	struct daemon *d = container_of(a, struct daemon, settled_alarm);
+	alarm_clear(&d->abandon_alarm);
+	d->abandoning = false;
+}
+
+void daemon_adopted(struct daemon *d)
+{
+	d->former = FORMER_SUPERVISOR;
+	alarm_set(&d->poller, &d->settled_alarm, SETTLED_MS);
+}
+
+static void on_abandoned(struct alarm *a)
+{
+	struct daemon *d = container_of(a, struct daemon, abandon_alarm);
+	unsigned before = d->jails.count;
+	d->abandoning = false;
+	d->former = FORMER_ABANDONED;
+	(void)jails_orphan(&d->jails, true);
+	if (before > 0)
+		log_err("no supervisor has lived for %d s: %u jails are ended", ABANDON_MS / 1000,
+		        before);
+}
+
+/* ---- new binaries ---- */
+
+static void on_handover(struct alarm *a)
+{
+	struct daemon *d = container_of(a, struct daemon, handover_alarm);
+	if (d->handing_over) {
+		service_fail(&d->supervisor, "it does not make room for its successor");
+		return;
+	}
+	/* Only now, so that the answer to the request that led here goes first. */
+	d->handing_over = true;
+	struct jail_simple m = {.head.type = JAIL_HANDOVER};
+	service_renew(&d->supervisor);
+	service_send(&d->supervisor, &m, sizeof(m), NULL, 0);
+	alarm_set(&d->poller, &d->handover_alarm, HANDOVER_MS);
+}
+
+void daemon_renew(struct daemon *d)
+{
+	if (service_outdated(&d->supervisor) && !d->handing_over)
+		alarm_set(&d->poller, &d->handover_alarm, 0);
+	if (service_outdated(&d->egress)) {
+		struct egress_simple m = {.head.type = EGRESS_STOP};
+		service_renew(&d->egress);
+		service_send(&d->egress, &m, sizeof(m), NULL, 0);
+	}
 }
 
 static void serve(struct daemon *d, const void *msg, size_t n, int *fds)
@@ -261,16 +333,21 @@ static const struct service_ops egress_ops = {
 
 /* ---- news of the jails ---- */
 
-static void on_exited(void *ctx, struct jail *j, const struct init_exited *m)
+struct jail_exited peers_exited(const struct jail *j, const struct init_exited *m)
 {
-	struct daemon *d = ctx;
-	struct jail_exited to = {.head.type = JAIL_EXITED,
+	return (struct jail_exited){.head.type = JAIL_EXITED,
 	        .jail = j->id,
 	        .exec = m->exec,
 	        .error = m->error,
 	        .stage = m->stage,
 	        .code = m->code,
 	        .sig = m->sig};
+}
+
+static void on_exited(void *ctx, struct jail *j, const struct init_exited *m)
+{
+	struct daemon *d = ctx;
+	struct jail_exited to = peers_exited(j, m);
 	if (!j->orphaned)
 		service_send(&d->supervisor, &to, sizeof(to), NULL, 0);
 }
@@ -333,6 +410,9 @@ void peers_init(struct daemon *d)
 	fill_argv(&d->supervisor_argv, "agentbox-supervisor", c->supervisor_uid, c->supervisor_gid,
 	        level);
 	fill_argv(&d->egress_argv, "agentbox-egress", c->egress_uid, c->egress_gid, level);
+	alarm_init(&d->settled_alarm, on_settled);
+	alarm_init(&d->abandon_alarm, on_abandoned);
+	alarm_init(&d->handover_alarm, on_handover);
 	d->supervisor.name = "supervisor";
 	d->supervisor.program = d->programs.supervisor;
 	d->supervisor.argv = d->supervisor_argv.argv;

@@ -253,7 +253,10 @@ static int op_make(void *ctx, const struct broker_make *m, struct broker_call *c
 	j->execs = c->exec_fd >= 0 ? 1 : 0;
 	(void)str_copy(j->policy, sizeof(j->policy), m->policy->name);
 	(void)str_copy(j->session, sizeof(j->session), m->session ? m->session : "");
-	r = peers_tell_jail(d, j, e);
+	(void)str_copy(j->run, sizeof(j->run), m->run ? m->run : "");
+	r = m->run && j->execs ? jails_keep_program(j, &stdio, e) : 0;
+	if (r == 0)
+		r = peers_tell_jail(d, j, e);
 	if (r < 0) {
 		launch_stdio_close(&stdio);
 		jails_discard(j);
@@ -296,13 +299,24 @@ static int op_exec(void *ctx, const struct jail_exec *m, struct broker_call *c, 
 	int r = find_live(ctx, m->jail, &j, e);
 	if (r < 0)
 		return r;
-	const struct launch_program program = {
-	        .exec = j->execs + 1, .memfd = c->exec_fd, .flags = m->flags};
+	if ((m->flags & JAIL_MAKE_PROGRAM) && (!j->run[0] || j->program))
+		return err_set(e, -EINVAL, "jail %llu is no run's, or has its program already",
+		        (unsigned long long)m->jail);
+	const struct launch_program program = {.exec = j->execs + 1,
+	        .memfd = c->exec_fd,
+	        .flags = m->flags & ~(uint32_t)JAIL_MAKE_PROGRAM};
 	struct launch_stdio stdio = LAUNCH_STDIO_NONE;
 	r = launch_exec(&j->l, &program, &stdio, e);
 	if (r < 0)
 		return r;
 	j->execs++;
+	if (m->flags & JAIL_MAKE_PROGRAM)
+		r = jails_keep_program(j, &stdio, e);
+	if (r < 0) {
+		jails_kill(j); /* what it would say is lost with its ends */
+		launch_stdio_close(&stdio);
+		return r;
+	}
 	give_stdio(c, &stdio);
 	c->reply.jail = j->id;
 	c->reply.exec = j->execs;
@@ -406,6 +420,79 @@ static int op_reload(void *ctx, struct err *e)
 	return daemon_reload(ctx, e);
 }
 
+/* ---- for the next supervisor ---- */
+
+/* Those that are there: how many, or -errno and none. */
+static int dup_stdio(const struct launch_stdio *s, int fds[3])
+{
+	const int kept[] = {s->in, s->out, s->err};
+	int n = 0;
+	for (size_t i = 0; i < ARRAY_LEN(kept); i++) {
+		int fd = kept[i] < 0 ? -1 : fcntl(kept[i], F_DUPFD_CLOEXEC, 3);
+		if (fd < 0 && kept[i] >= 0) {
+			int r = -errno;
+			while (n > 0)
+				fd_close(fds[--n]);
+			return r;
+		}
+		if (fd >= 0)
+			fds[n++] = fd;
+	}
+	return n;
+}
+
+static void tell_found(struct daemon *d, const struct jail *j)
+{
+	struct jail_found m = {.head.type = JAIL_FOUND,
+	        .jail = j->id,
+	        .exec = j->program,
+	        .flags = (j->program ? FOUND_EXEC : 0) | (j->exited ? FOUND_EXITED : 0) |
+	                 (j->gone ? FOUND_GONE : 0),
+	        .layers = j->l.layers,
+	        .fallback = j->l.fallback,
+	        .disk = (uint32_t)j->disk.method,
+	        .limits_met = j->limits_met,
+	        .disk_bytes = j->disk.bytes,
+	        .disk_inodes = j->disk.inodes,
+	        .age_ms = clock_mono_ms() - j->made_ms,
+	        .gone = j->end};
+	memcpy(m.run, j->run, sizeof(m.run));
+	memcpy(m.session, j->session, sizeof(m.session));
+	memcpy(m.policy, j->policy, sizeof(m.policy));
+	if (j->exited)
+		m.exited = peers_exited(j, &j->how);
+	int fds[3], n = dup_stdio(&j->kept, fds);
+	if (n < 0)
+		log_err("jail %llu: its stdio: %s", (unsigned long long)j->id, strerror(-n));
+	m.flags |= j->kept.in >= 0 ? FOUND_STDIN : 0;
+	service_send(&d->supervisor, &m, sizeof(m), fds, n > 0 ? n : 0);
+}
+
+static int op_adopt(void *ctx, struct broker_call *c, struct err *e)
+{
+	struct daemon *d = ctx;
+	(void)e;
+	for (unsigned i = 0; i < LIMIT_JAILS; i++) {
+		const struct jail *j = d->jails.slots[i];
+		if (j && j->run[0] && !j->orphaned)
+			tell_found(d, j);
+	}
+	c->reply.former = d->former;
+	daemon_adopted(d);
+	return 0;
+}
+
+/* The end we keep would hold the pipe open. */
+static int op_stdin_end(void *ctx, uint64_t jail, struct err *e)
+{
+	struct jail *j;
+	struct daemon *d = ctx;
+	int r = jails_find(&d->jails, jail, &j, e);
+	if (r == 0)
+		fd_close(take_fd(j->kept.in));
+	return r;
+}
+
 const struct broker_ops requests_ops = {
         .hello = op_hello,
         .make = op_make,
@@ -418,4 +505,6 @@ const struct broker_ops requests_ops = {
         .doctor = op_doctor,
         .stats = op_stats,
         .reload = op_reload,
+        .adopt = op_adopt,
+        .stdin_end = op_stdin_end,
 };

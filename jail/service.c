@@ -70,7 +70,7 @@ static void on_control(struct watch *w, uint32_t events)
 	poller_remove(s->poller, &s->control);
 	if (n == -EBADMSG)
 		service_fail(s, "it sent something that is no message");
-	else if (!s->stopping)
+	else if (!s->stopping && !s->renewing)
 		child_kill(&s->child); /* EOF: on its way out, or as good as */
 }
 
@@ -86,8 +86,9 @@ static void close_socket(struct service *s)
 static void schedule(struct service *s)
 {
 	int64_t lived = clock_mono_ms() - s->started_ms;
-	if (lived >= SERVICE_STEADY_MS)
+	if (lived >= SERVICE_STEADY_MS || s->renewing)
 		s->backoff_ms = 0;
+	s->renewing = false;
 	alarm_set(s->poller, &s->restart, s->backoff_ms);
 	s->backoff_ms = s->backoff_ms ? s->backoff_ms * 2 : BACKOFF_FIRST_MS;
 	if (s->backoff_ms > SERVICE_BACKOFF_MAX_MS)
@@ -112,8 +113,8 @@ static void on_pidfd(struct watch *w, uint32_t events)
 	s->last_status = status;
 	char how[32];
 	child_status_text(status, how);
-	if (s->stopping)
-		log_info("%s ended with %s", s->name, how);
+	if (s->stopping || (s->renewing && status == 0))
+		log_info("%s (pid %d) ended with %s", s->name, copy.pid, how);
 	else
 		log_err("%s (pid %d) ended with %s; starting it again", s->name, copy.pid, how);
 	close_socket(s);
@@ -146,6 +147,8 @@ int service_start(struct service *s, struct err *e)
 	(void)setsockopt(ours, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes));
 	(void)setsockopt(theirs, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes));
 	s->started_ms = clock_mono_ms();
+	if (stat(s->program, &s->file) < 0)
+		return err_errno(e, "%s", s->program);
 	int r = run(s, theirs, e);
 	if (r < 0)
 		return r;
@@ -184,6 +187,22 @@ void service_fail(struct service *s, const char *why)
 	log_err("%s (pid %d) is ended: %s", s->name, s->child.pid, why);
 	poller_remove(s->poller, &s->control); /* nothing more of it is heard */
 	child_kill(&s->child);
+}
+
+bool service_outdated(const struct service *s)
+{
+	struct stat now;
+	/* Not there: an installation is under way, or failed; what runs is better than that. */
+	if (!service_running(s) || stat(s->program, &now) < 0)
+		return false;
+	return now.st_dev != s->file.st_dev || now.st_ino != s->file.st_ino ||
+	       now.st_size != s->file.st_size || now.st_mtim.tv_sec != s->file.st_mtim.tv_sec ||
+	       now.st_mtim.tv_nsec != s->file.st_mtim.tv_nsec;
+}
+
+void service_renew(struct service *s)
+{
+	s->renewing = true;
 }
 
 void service_stop(struct service *s)

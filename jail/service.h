@@ -19,6 +19,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 enum { SERVICE_BACKOFF_MAX_MS = 5000, SERVICE_STEADY_MS = 10000 };
 enum { SERVICE_FDS = 8 };
@@ -53,6 +54,8 @@ struct service {
 	int64_t started_ms;
 	int64_t backoff_ms; /* of the next restart */
 	bool stopping;      /* not started again */
+	bool renewing;      /* its end is wanted: the next start is at once */
+	struct stat file;   /* of the program, as it was started */
 	int last_status;    /* wait status of the last child */
 };
 
@@ -64,6 +67,10 @@ bool service_running(const struct service *s);
 void service_send(struct service *s, void *msg, size_t n, const int *fds, int nfds);
 /* Ends this child for `why` (logged); another is started. */
 void service_fail(struct service *s, const char *why);
+/* The program's file is not the one that runs. */
+bool service_outdated(const struct service *s);
+/* It was told to end: its end is no failure, and the next one is started at once. */
+void service_renew(struct service *s);
 void service_stop(struct service *s); /* no more restarts; SIGKILL is the caller's decision */
 void service_kill(struct service *s);
 void service_done(struct service *s); /* kills, reaps, closes */

@@ -29,7 +29,7 @@ static void rules_free(struct harness_rule *r, size_t n)
 static void harness_clear(struct harness *h)
 {
 	char *texts[] = {h->name, h->file, h->description, h->backend, h->model, h->policy,
-	        h->system_prompt, h->snapshot, h->template_dir, h->image};
+	        h->system_prompt, h->source, h->snapshot, h->template_dir, h->image};
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
 		free(texts[i]);
 	char **lists[] = {h->tools_allow, h->tools_deny, h->artifacts, h->egress_only, h->secrets,
@@ -285,6 +285,7 @@ struct harness *harness_parse(const char *file, const char *text, size_t n, harn
 		return NULL;
 	struct harness_build b = {.h = {.refs = 1,
 	                                  .file = xstrdup(file),
+	                                  .source = xstrndup(text, n),
 	                                  .timeout_ms = 600000,
 	                                  .max_attempts = 1,
 	                                  .retry_on = 1 | 2, /* failed, timeout */

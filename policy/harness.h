@@ -74,6 +74,7 @@ struct harness {
 	int refs;
 	char *name, *file, *description, *backend, *model,
 	        *policy;     /* policy: NULL means the configuration's default_policy */
+	char *source;        /* the file's text, from which it can be parsed again */
 	char *system_prompt; /* trimmed body, may be "" */
 	char **tools_allow;  /* NULL: absent; empty: nothing */
 	char **tools_deny;

@@ -30,7 +30,10 @@ enum jail_msg {
 	JAIL_SESSION_DELETE, /* struct jail_session: remove workspace and home of a session */
 	JAIL_DOCTOR,         /* struct jail_simple; reply carries the layer table */
 	JAIL_STATS,          /* struct jail_simple (jail = which); reply: resources so far */
-	JAIL_RELOAD,         /* struct jail_simple: read root's policies again */
+	JAIL_RELOAD,         /* struct jail_simple: read root's policies and the programs again */
+	JAIL_ADOPT,     /* struct jail_simple; once: a JAIL_FOUND for each jail of a run that an
+	                   earlier supervisor left, then the reply */
+	JAIL_STDIN_END, /* struct jail_simple: its program's stdin is to be at its end */
 
 	/* agentboxd -> supervisor */
 	JAIL_REPLY = 100, /* struct jail_reply */
@@ -40,6 +43,9 @@ enum jail_msg {
 	JAIL_EGRESS,      /* struct jail_egress: something was refused or sent out */
 	JAIL_STOP,        /* struct jail_simple: end runs as interrupted, flush, exit */
 	JAIL_LIMIT,       /* struct jail_limit: a limit of a living jail was met */
+	JAIL_HANDOVER,    /* struct jail_simple: leave the runs as they are, flush, exit: another
+	                     takes them up */
+	JAIL_FOUND,       /* struct jail_found; fds: stdin if FOUND_STDIN, then stdout and stderr */
 };
 
 struct jail_simple {
@@ -55,6 +61,8 @@ enum jail_make_flag {
 	JAIL_MAKE_TTY = 1 << 2,       /* the exec gets a pty: reply fds are {master} */
 	JAIL_MAKE_ROOT = 1 << 3,      /* the exec runs as inner uid 0 */
 	JAIL_MAKE_NO_EGRESS = 1 << 4, /* narrowing: nothing goes out, inject hosts included */
+	JAIL_MAKE_PROGRAM = 1 << 5,   /* EXEC only: this is what the jail was made to run; with MAKE
+	                                 whatever comes along is */
 };
 
 struct jail_bind {
@@ -72,6 +80,8 @@ struct jail_make {
 	uint32_t flags;  /* enum jail_make_flag */
 	struct limits narrow;
 	char session[ID_MAX];     /* "ses_..." when JAIL_MAKE_SESSION; agentboxd builds the path */
+	char run[ID_MAX];         /* "" or the run it is made for: then agentboxd keeps the ends of
+	                             its program's stdio, and the jail outlives a supervisor */
 	char agent[NAME_MAX_LEN]; /* "" or an agent whose files appear read-only at /opt/agent */
 	uint32_t nbinds;
 	uint32_t pad;
@@ -81,7 +91,7 @@ struct jail_make {
 struct jail_exec {
 	struct msg_head head;
 	uint64_t jail;
-	uint32_t flags; /* JAIL_MAKE_TTY, JAIL_MAKE_ROOT */
+	uint32_t flags; /* JAIL_MAKE_TTY, JAIL_MAKE_ROOT, JAIL_MAKE_PROGRAM */
 	uint32_t pad;
 };
 
@@ -129,6 +139,7 @@ struct jail_reply {
 	uint32_t fallback; /* bits where a weaker means stands in (pids by RLIMIT_NPROC) */
 	uint32_t base_uid; /* first host uid of the jail */
 	uint32_t disk;     /* enum jail_disk (MAKE) */
+	uint32_t former;   /* ADOPT: enum jail_former */
 	int64_t make_us;   /* how long the making took */
 	struct err err;    /* code 0: success */
 	struct jail_resources resources; /* STATS */
@@ -166,6 +177,37 @@ struct jail_limit {
 	uint32_t kind; /* enum jail_limit_kind, one */
 	uint32_t pad;
 	uint64_t value; /* the limit */
+};
+
+/* What was there before the supervisor that asks. */
+enum jail_former {
+	FORMER_NONE,       /* nothing: agentboxd has just started */
+	FORMER_SUPERVISOR, /* a supervisor, whose runs' jails are told of */
+	FORMER_ABANDONED,  /* none for too long: the jails of its runs were ended */
+};
+
+enum jail_found_flag {
+	FOUND_EXEC = 1 << 0,   /* its program was started; stdout and stderr come along */
+	FOUND_STDIN = 1 << 1,  /* stdin comes along: it was not ended yet */
+	FOUND_EXITED = 1 << 2, /* `exited` is told */
+	FOUND_GONE = 1 << 3,   /* `gone` is told: nothing lives in it */
+};
+
+/* A jail that a supervisor made for a run and did not release. */
+struct jail_found {
+	struct msg_head head;
+	uint64_t jail, exec;
+	uint32_t flags; /* enum jail_found_flag */
+	uint32_t layers, fallback;
+	uint32_t disk;       /* enum jail_disk */
+	uint32_t limits_met; /* bits of enum jail_limit_kind */
+	uint32_t pad;
+	uint64_t disk_bytes, disk_inodes; /* those limits */
+	int64_t age_ms;                   /* since it was made */
+	char run[ID_MAX], session[ID_MAX];
+	char policy[NAME_MAX_LEN];
+	struct jail_exited exited;
+	struct jail_gone gone;
 };
 
 enum egress_verdict { EGRESS_DENIED, EGRESS_ALLOWED };

@@ -16,9 +16,11 @@
 #include "base/mem.h"
 #include "supervisor/daemon.h"
 #include "supervisor/eventlog.h"
+#include "supervisor/journal.h"
 #include "supervisor/seed.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- verdict and events ---- */
@@ -30,6 +32,13 @@ void active_judge(struct run *r, enum run_status s, const char *text)
 	r->judged = true;
 	r->status = s;
 	r->error = text ? xstrdup(text) : NULL;
+	if (!r->journal)
+		return;
+	/* Who cancelled it was told so: the next supervisor must not forget. */
+	struct journal_state *kept = journal_state(r->journal);
+	kept->status = s;
+	(void)snprintf(kept->why, sizeof(kept->why), "%s", text ? text : "");
+	kept->judged = 1;
 }
 
 static void lose_log(struct run *r, const struct err *e)
@@ -53,10 +62,47 @@ static void emit_pieces(struct run *r, enum event_type t, const char *members, s
 		jw_int(&w, "offset", (int64_t)at);
 		jw_bytes(&w, "line", members + at, k);
 		struct err e;
-		if (eventlog_append(
-		            r->d->log, r->session->id, r->id, EVENT_AGENT_RAW, b.p, b.len, &e) < 0)
+		if (r->muted)
+			r->muted--;
+		else if (eventlog_append(r->d->log, r->session->id, r->id, EVENT_AGENT_RAW, b.p,
+		                 b.len, &e) < 0)
 			lose_log(r, &e);
 	}
+}
+
+bool active_from_agent(enum event_type t)
+{
+	switch (t) {
+	case EVENT_RUN_QUEUED:
+	case EVENT_RUN_STARTED:
+	case EVENT_EGRESS_DENIED:
+	case EVENT_EGRESS_ALLOWED:
+	case EVENT_LIMIT_HIT:
+	case EVENT_RUN_RETRY:
+	case EVENT_VERIFY_DONE:
+	case EVENT_GUARDRAIL_BLOCKED:
+	case EVENT_OUTPUT_GAP:
+	case EVENT_LOG_GAP:
+	case EVENT_RUN_DONE:
+	case EVENT_COUNT:
+		return false;
+	case EVENT_AGENT_MESSAGE:
+	case EVENT_AGENT_THINKING:
+	case EVENT_TOOL_CALL:
+	case EVENT_TOOL_UPDATE:
+	case EVENT_TOOL_RESULT:
+	case EVENT_FILE_CHANGED:
+	case EVENT_PLAN_UPDATED:
+	case EVENT_PERMISSION_ASKED:
+	case EVENT_PERMISSION_ANSWERED:
+	case EVENT_QUESTION_ASKED:
+	case EVENT_QUESTION_ANSWERED:
+	case EVENT_USAGE:
+	case EVENT_AGENT_RAW:
+	case EVENT_ERROR:
+		return true;
+	}
+	return false;
 }
 
 void active_emit(struct run *r, enum event_type t, const char *members, size_t n)
@@ -64,15 +110,33 @@ void active_emit(struct run *r, enum event_type t, const char *members, size_t n
 	struct err e;
 	if (r->log_lost)
 		return;
-	int rc = eventlog_append(r->d->log, r->session->id, r->id, t, members, n, &e);
+	int rc;
+	if (r->muted && active_from_agent(t)) {
+		rc = eventlog_fits(r->d->log, r->session->id, r->id, t, members, n);
+		r->muted -= rc == 0;
+	} else {
+		rc = eventlog_append(r->d->log, r->session->id, r->id, t, members, n, &e);
+	}
 	if (rc == -ENOBUFS)
 		emit_pieces(r, t, members, n);
 	else if (rc < 0)
 		lose_log(r, &e);
 }
 
+static bool told_before(const struct run *r, const char *limit)
+{
+	size_t n = strlen(limit);
+	const char *at = r->adopted ? r->adopted->limits.p : NULL;
+	for (; at && *at; at = strchr(at, '\n') + 1)
+		if (strncmp(at, limit, n) == 0 && at[n] == '\n')
+			return true;
+	return false;
+}
+
 void active_emit_limit(struct run *r, const char *limit, uint64_t value)
 {
+	if (told_before(r, limit))
+		return;
 	auto_buf struct buf b = BUF_INIT(256);
 	struct jw w = JW_INIT(&b);
 	jw_str(&w, "limit", limit);
@@ -191,6 +255,10 @@ void active_free(struct run *r)
 	list_remove(&r->link);
 	pump_close(r->pump);
 	seed_close(r->seed);
+	journal_close(r->journal);
+	if (r->adopted)
+		buf_done(&r->adopted->limits);
+	free(r->adopted);
 	plan_done(&r->plan);
 	if (r->has_outcome)
 		driver_outcome_done(&r->outcome);

@@ -21,10 +21,17 @@
 #include "supervisor/sessions.h"
 #include "supervisor/stats.h"
 
+struct journal;
 struct runs;
 struct seed;
 
 enum { ACTIVE_STDERR_TAIL = 4000 /* bytes of stderr in the result of a run that failed */ };
+
+/* A run of an earlier supervisor: what agentboxd and the log know of it. */
+struct adopted {
+	struct jail_found jail;
+	struct buf limits; /* "NAME\n" for each limit.hit in the log */
+};
 
 struct run {
 	struct list link;                      /* in runs.active[] */
@@ -42,6 +49,7 @@ struct run {
 	uint64_t from_seq;
 	int64_t created_ms;                     /* wall clock */
 	int64_t queued_us, slot_us, started_us; /* monotonic; 0: not yet */
+	int64_t deadline_us;                    /* likewise: when its time is over */
 
 	enum run_state state;
 	enum run_event events[4]; /* posted while one is being performed */
@@ -62,9 +70,13 @@ struct run {
 	struct jail_watch watch;
 	uint64_t exec;
 	uint32_t layers, fallback;
-	uint32_t disk;     /* enum jail_disk */
-	struct seed *seed; /* owned */
-	struct pump *pump; /* owned */
+	uint32_t disk;           /* enum jail_disk */
+	struct journal *journal; /* owned; NULL: none, then no other supervisor can go on with it */
+	struct adopted *adopted; /* owned; NULL: it began here */
+	bool replaying;          /* what comes was taken by an earlier supervisor */
+	uint64_t muted;          /* events of its agent that are in the log and come once more */
+	struct seed *seed;       /* owned */
+	struct pump *pump;       /* owned */
 	struct buf to_stdin;
 	struct buf stderr_tail;
 	uint64_t output_bytes;
@@ -111,6 +123,9 @@ void active_judge(struct run *r, enum run_status s, const char *text);
 /* The verdict "failed" and the event that goes with it. */
 void active_fail(struct run *r, const struct err *e);
 void active_emit(struct run *r, enum event_type t, const char *members, size_t n);
+/* Once, whichever supervisor sees it. */
 void active_emit_limit(struct run *r, const char *limit, uint64_t value);
+/* Does this event come from the agent's output, so that a replay of it brings it again? */
+bool active_from_agent(enum event_type t);
 
 #endif

@@ -39,6 +39,7 @@ struct conn {
 	enum conn_state state;
 	int fd; /* borrowed: closed by whoever reads from it */
 	int64_t since_ms;
+	bool used; /* a request on it was answered */
 	struct auth_peer peer;
 	struct http_request *request; /* borrowed: in progress, or NULL */
 };

@@ -28,6 +28,7 @@ struct daemon {
 	struct exec_waits *execs;    /* commands for sessions between two jails (exec_wait.h) */
 	struct http *http;           /* the control socket's server */
 	int artifacts_fd;            /* directory of kept artifacts */
+	int journals_fd;             /* directory of what running agents have said */
 	struct stats stats;          /* counters for metrics */
 	/* Sessions whose events could not be read, the oldest to be replaced next: their clients
 	 * come again and again, and the log is told once (stream.c). */

@@ -213,6 +213,14 @@ static int append(struct eventlog *g, struct log *l, const char *run, enum event
 	return 0;
 }
 
+int eventlog_fits(struct eventlog *g, const char *session, const char *run, enum event_type t,
+        const char *members, size_t n)
+{
+	struct log *l;
+	int rc = get(g, session, true, &l, NULL);
+	return rc < 0 ? rc : logline_encode(&g->out, l->next, session, run, t, members, n);
+}
+
 int eventlog_open(struct eventlog *g, const char *session, struct err *e)
 {
 	struct log *l;
@@ -347,32 +355,52 @@ int64_t eventlog_read(
 	}
 }
 
+struct every {
+	const char *run;
+	uint64_t seq;
+	eventlog_each_fn *each;
+	void *ctx;
+};
+
+static bool every_line(void *ctx, const char *line, size_t n, uint64_t offset)
+{
+	(void)offset;
+	const struct every *x = ctx;
+	struct logline_head h;
+	if (logline_head(line, n, &h) && h.seq >= x->seq && h.run_len == strlen(x->run) &&
+	        memcmp(h.run, x->run, h.run_len) == 0)
+		x->each(x->ctx, h.type, h.type_len, line, n);
+	return true;
+}
+
+void eventlog_each(struct eventlog *g, const char *session, const char *run, uint64_t seq,
+        eventlog_each_fn *each, void *ctx)
+{
+	struct log *l;
+	struct every x = {run, seq, each, ctx};
+	if (get(g, session, false, &l, NULL) == 0) /* unreadable: nothing is there */
+		(void)logline_each(
+		        l->fd, logline_index_find(&l->index, seq), l->size, every_line, &x);
+}
+
 struct wanted {
-	const char *run, *type;
+	const char *type;
 	char *line; /* owned */
 };
 
-static bool wanted_line(void *ctx, const char *line, size_t n, uint64_t offset)
+static void wanted_line(void *ctx, const char *type, size_t type_len, const char *line, size_t n)
 {
-	(void)offset;
 	struct wanted *w = ctx;
-	struct logline_head h;
-	if (logline_head(line, n, &h) && h.run_len == strlen(w->run) &&
-	        h.type_len == strlen(w->type) && memcmp(h.run, w->run, h.run_len) == 0 &&
-	        memcmp(h.type, w->type, h.type_len) == 0) {
-		free(w->line);
-		w->line = xcalloc(1, n + 1);
-		memcpy(w->line, line, n);
-	}
-	return true;
+	if (type_len != strlen(w->type) || memcmp(type, w->type, type_len) != 0)
+		return;
+	free(w->line);
+	w->line = xstrndup(line, n);
 }
 
 char *eventlog_find(struct eventlog *g, const char *session, const char *run, const char *type)
 {
-	struct log *l;
-	struct wanted w = {.run = run, .type = type};
-	if (get(g, session, false, &l, NULL) == 0)
-		(void)logline_each(l->fd, 0, l->size, wanted_line, &w); /* unreadable: not found */
+	struct wanted w = {.type = type};
+	eventlog_each(g, session, run, 0, wanted_line, &w);
 	return w.line;
 }
 

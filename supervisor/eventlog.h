@@ -64,6 +64,9 @@ MUST_USE int eventlog_append(struct eventlog *g, const char *session, const char
 /* As append, for run.done: hidden until eventlog_release of the number it gives. */
 MUST_USE int eventlog_append_held(struct eventlog *g, const char *session, const char *run,
         enum event_type t, const char *members, size_t n, uint64_t *ret_seq, struct err *e);
+/* 0 where such an event would be taken as one line, -ENOBUFS where it is too large. */
+MUST_USE int eventlog_fits(struct eventlog *g, const char *session, const char *run,
+        enum event_type t, const char *members, size_t n);
 void eventlog_release(struct eventlog *g, const char *session, uint64_t seq);
 /* The number the next event will get. */
 uint64_t eventlog_next_seq(struct eventlog *g, const char *session);
@@ -85,6 +88,11 @@ int eventlog_seek(struct eventlog *g, const char *session, uint64_t seq,
  * one beyond `max` bytes.  Bytes appended; 0: nothing more for now; -errno. */
 MUST_USE int64_t eventlog_read(
         struct eventlog *g, struct eventlog_cursor *c, struct buf *to, size_t max, struct err *e);
+/* Calls `each` for every line of that run with a number >= seq, visible or not. */
+typedef void eventlog_each_fn(
+        void *ctx, const char *type, size_t type_len, const char *line, size_t n);
+void eventlog_each(struct eventlog *g, const char *session, const char *run, uint64_t seq,
+        eventlog_each_fn *each, void *ctx);
 /* The line (owned, without newline) of the last event of that run and type ("run.done"), or NULL:
  * what happened before a crash. */
 char *eventlog_find(struct eventlog *g, const char *session, const char *run, const char *type);

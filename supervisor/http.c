@@ -41,6 +41,8 @@ enum {
 	STREAM_BLOCK = 32 << 10,
 	/* After "out of descriptors", before we accept again. */
 	ACCEPT_PAUSE_MS = 100,
+	/* At a handover: from a connection to its first request. */
+	FIRST_REQUEST_MS = 500,
 	PARAMS_MAX = 4,
 	HEADERS_MAX = 6,
 };
@@ -174,9 +176,9 @@ static void on_pause(struct op *op, int res, uint32_t flags)
 static void on_accept(struct op *op, int res, uint32_t flags)
 {
 	struct http *h = container_of(op, struct http, accept);
-	if (res >= 0 && h->stopped)
+	if (res >= 0 && h->closing)
 		fd_close(res);
-	else if (res >= 0)
+	else if (res >= 0) /* also one that came while accepting was being stopped */
 		adopt(h, res);
 	if (loop_more(flags))
 		return;
@@ -389,6 +391,7 @@ static void on_completed(
 	tell_gone(r);
 	if (r->conn) {
 		r->conn->request = NULL;
+		r->conn->used = true;
 		conns_enter(&h->conns, r->conn, CONN_WAITING);
 	}
 	if (r->watch.inflight)
@@ -521,6 +524,33 @@ void http_stop_accepting(struct http *h)
 	h->stopped = true;
 	loop_cancel(h->loop, &h->accept);
 	loop_cancel(h->loop, &h->pause);
+}
+
+static bool served(const struct conn *c)
+{
+	const struct http_request *r = c->request;
+	switch (c->state) {
+	case CONN_WAITING: /* who connects asks at once, or keeps the connection for later */
+		return c->used || clock_mono_ms() - c->since_ms > FIRST_REQUEST_MS;
+	case CONN_BUSY: /* without a request: an upgraded one */
+		return !r || r->source.gone;
+	case CONN_READING:
+	case CONN_CUT:
+	case CONN_STATES:
+		break;
+	}
+	return c->state == CONN_CUT;
+}
+
+bool http_quiet(const struct http *h)
+{
+	if (h->accept.inflight)
+		return false;
+	for (int s = 0; s < CONN_STATES; s++)
+		list_for_each (c, &h->conns.by_state[s], struct conn, link)
+			if (!served(c))
+				return false;
+	return true;
 }
 
 unsigned http_connections(const struct http *h)

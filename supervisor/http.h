@@ -53,6 +53,8 @@ struct http *http_new(struct loop *l, int listen_fd, gid_t socket_gid,
         const struct http_service *service, struct err *e);
 /* No new connection; those that are open go on until http_free. */
 void http_stop_accepting(struct http *h);
+/* After http_stop_accepting: nobody waits for an answer, but for streams. */
+bool http_quiet(const struct http *h);
 void http_free(struct http *h);
 unsigned http_connections(const struct http *h);
 int64_t http_started_ms(const struct http *h); /* monotonic */

@@ -90,19 +90,25 @@ void jails_free(struct jails *j)
 
 /* ---- those that live ---- */
 
-static void live_add(struct jails *j, const struct jail_make *m, uint64_t jail)
+static struct jail_live *live_new(struct jails *j, uint64_t jail, int64_t age_ms)
 {
 	struct jail_live *x = xnew(struct jail_live);
-	const struct policy_set *set = policies_set(j->daemon->policies);
 	x->jail = jail;
-	x->made_ms = clock_wall_ms();
+	x->made_ms = clock_wall_ms() - age_ms;
+	list_append(&j->live, &x->link);
+	j->daemon->stats.jails++;
+	return x;
+}
+
+static void live_add(struct jails *j, const struct jail_make *m, uint64_t jail)
+{
+	struct jail_live *x = live_new(j, jail, 0);
+	const struct policy_set *set = policies_set(j->daemon->policies);
 	if (m->flags & JAIL_MAKE_SESSION)
 		memcpy(x->session, m->session, sizeof(x->session));
 	/* After a reload the index says nothing any more. */
 	if (set && set->generation == m->policy_generation && m->policy < set->count)
 		(void)str_copy(x->policy, sizeof(x->policy), set->policies[m->policy].name);
-	list_append(&j->live, &x->link);
-	j->daemon->stats.jails++;
 }
 
 static void live_remove(struct jails *j, uint64_t jail)
@@ -240,6 +246,29 @@ void jails_reload(struct jails *j, jails_reply_fn *done, void *ctx)
 	submit_simple(j, JAIL_RELOAD, 0, done, ctx);
 }
 
+static void got_adopted(void *ctx, const struct jail_reply *r, int fds[MSG_FDS])
+{
+	struct jails *j = ctx;
+	(void)fds;
+	if (r->err.code == 0) {
+		j->calls.adopted(j->daemon, r->former);
+		return;
+	}
+	log_err("what another supervisor left: %s", r->err.text);
+	j->refused = true;
+	lose(j);
+}
+
+void jails_adopt(struct jails *j)
+{
+	submit_simple(j, JAIL_ADOPT, 0, got_adopted, j);
+}
+
+void jails_stdin_end(struct jails *j, uint64_t jail)
+{
+	submit_simple(j, JAIL_STDIN_END, jail, NULL, NULL);
+}
+
 void jails_session_delete(struct jails *j, const char *session, jails_reply_fn *done, void *ctx)
 {
 	struct jail_session m = {0};
@@ -317,7 +346,8 @@ static void reply(struct jails *j, struct request *q, const struct jail_reply *r
 	}
 	if (q->done)
 		q->done(q->ctx, r, fds);
-	else if (r->err.code && q->m->type != JAIL_SIGNAL && q->m->type != JAIL_KILL)
+	else if (r->err.code && q->m->type != JAIL_SIGNAL && q->m->type != JAIL_KILL &&
+	         q->m->type != JAIL_STDIN_END)
 		log_warn("agentboxd: request %d: %s", q->m->type, r->err.text);
 	request_free(q);
 }
@@ -379,6 +409,18 @@ static void got_gone(struct jails *j, const struct jail_gone *x)
 	TELL(j, x->jail, gone, x);
 }
 
+static void got_found(struct jails *j, struct jail_found *x, int fds[MSG_FDS])
+{
+	x->run[sizeof(x->run) - 1] = x->session[sizeof(x->session) - 1] = '\0';
+	x->policy[sizeof(x->policy) - 1] = '\0';
+	if (!(x->flags & FOUND_GONE)) {
+		struct jail_live *l = live_new(j, x->jail, x->age_ms);
+		memcpy(l->session, x->session, sizeof(l->session));
+		memcpy(l->policy, x->policy, sizeof(l->policy));
+	}
+	j->calls.found(j->daemon, x, fds);
+}
+
 static void dispatch(struct jails *j, void *m, size_t n, int fds[MSG_FDS])
 {
 	const struct msg_head *h = m;
@@ -390,6 +432,8 @@ static void dispatch(struct jails *j, void *m, size_t n, int fds[MSG_FDS])
 	        [JAIL_EGRESS] = sizeof(struct jail_egress),
 	        [JAIL_STOP] = sizeof(struct jail_simple),
 	        [JAIL_LIMIT] = sizeof(struct jail_limit),
+	        [JAIL_HANDOVER] = sizeof(struct jail_simple),
+	        [JAIL_FOUND] = sizeof(struct jail_found),
 	};
 	if (h->type >= ARRAY_LEN(sizes) || sizes[h->type] != n) {
 		log_warn("agentboxd: message of type %d with %zu bytes ignored", h->type, n);
@@ -424,6 +468,12 @@ static void dispatch(struct jails *j, void *m, size_t n, int fds[MSG_FDS])
 	}
 	case JAIL_STOP:
 		j->calls.stop(j->daemon);
+		break;
+	case JAIL_HANDOVER:
+		j->calls.handover(j->daemon);
+		break;
+	case JAIL_FOUND:
+		got_found(j, m, fds);
 		break;
 	}
 }

@@ -40,7 +40,11 @@ struct jail_watch {
 struct jails_calls {
 	/* A set was loaded, the first or a newer one, and what the host has is known. */
 	void (*policies)(struct daemon *d);
-	void (*stop)(struct daemon *d); /* agentboxd asks to end */
+	void (*stop)(struct daemon *d);     /* agentboxd asks to end */
+	void (*handover)(struct daemon *d); /* likewise, and to leave the runs to the next */
+	/* A jail of a run that another supervisor left: before `adopted`.  fds as of a reply. */
+	void (*found)(struct daemon *d, const struct jail_found *x, int fds[MSG_FDS]);
+	void (*adopted)(struct daemon *d, enum jail_former former); /* those were all */
 	/* It is gone, or sent no policies that could be used; told once. */
 	void (*lost)(struct daemon *d, const char *why);
 };
@@ -67,6 +71,10 @@ void jails_release(struct jails *j, uint64_t jail);
 void jails_stats(struct jails *j, uint64_t jail, jails_reply_fn *done, void *ctx);
 void jails_doctor(struct jails *j, jails_reply_fn *done, void *ctx);
 void jails_reload(struct jails *j, jails_reply_fn *done, void *ctx);
+/* Asks for what another supervisor left. */
+void jails_adopt(struct jails *j);
+/* The jail's program is to see the end of its input: we have closed it. */
+void jails_stdin_end(struct jails *j, uint64_t jail);
 void jails_session_delete(struct jails *j, const char *session, jails_reply_fn *done, void *ctx);
 
 /* ---- those that live now ---- */

@@ -4,7 +4,8 @@
  * The order of life: ring (disabled, restricted) and directory watches as root;
  * privileges away for good; store and its thread; filter; ring enabled; HELLO.
  * agentboxd answers with the policies, and with them come the limits and the
- * socket's group; it is asked what the host has: serving begins then.
+ * socket's group; it is asked what the host has, and what an earlier supervisor
+ * has left: serving begins then.
  */
 #include "base/fd.h"
 #include "base/log.h"
@@ -21,9 +22,9 @@
 #include "supervisor/hub.h"
 #include "supervisor/jails.h"
 #include "supervisor/loop.h"
+#include "supervisor/orders.h"
 #include "supervisor/plan.h"
 #include "supervisor/policies.h"
-#include "supervisor/routes.h"
 #include "supervisor/runs.h"
 #include "supervisor/sessions.h"
 #include "supervisor/store.h"
@@ -36,52 +37,6 @@
 #include <unistd.h>
 
 enum { RING_ENTRIES = 1024, EXIT_SYSTEM = 111 };
-
-/* ---- what agentboxd says ---- */
-
-static void stopped(void *ctx)
-{
-	struct daemon *d = ctx;
-	loop_stop(d->loop);
-}
-
-static void on_stop(struct daemon *d)
-{
-	if (d->draining)
-		return;
-	log_info("stopping");
-	d->draining = true;
-	if (d->http)
-		http_stop_accepting(d->http);
-	runs_stop(d->runs, stopped, d);
-}
-
-/* Whoever started us must see it: agentboxd starts another, later and later. */
-static void give_up(struct daemon *d)
-{
-	d->failed = true;
-	loop_stop(d->loop);
-}
-
-/* Without agentboxd there are no jails: its next start finds what was under way. */
-static void on_lost(struct daemon *d, const char *why)
-{
-	log_err("%s", why);
-	give_up(d);
-}
-
-/* The first policies, and what this host has for them: now there is something to serve. */
-static void on_policies(struct daemon *d)
-{
-	struct err e;
-	gid_t group = policies_set(d->policies)->config.socket_gid;
-	if (d->http || d->draining)
-		return;
-	if (runs_recover(d->runs, &e) < 0 || routes_serve(d, CHILD_LISTEN, group, &e) < 0) {
-		log_err("%s", e.text);
-		give_up(d);
-	}
-}
 
 /* ---- the parts ---- */
 
@@ -119,6 +74,9 @@ static int open_state(struct daemon *d, struct err *e)
 	d->artifacts_fd = open_dir("artifacts", e);
 	if (d->artifacts_fd < 0)
 		return d->artifacts_fd;
+	d->journals_fd = open_dir("journals", e);
+	if (d->journals_fd < 0)
+		return d->journals_fd;
 	d->store = store_open("db", &d->stats, e);
 	if (!d->store)
 		return e->code;
@@ -128,8 +86,7 @@ static int open_state(struct daemon *d, struct err *e)
 	d->sessions = sessions_new(d);
 	d->runs = runs_new(d);
 	d->execs = exec_waits_new(d, api_session_exec_again);
-	d->jails = jails_new(d, CHILD_CONTROL,
-	        &(struct jails_calls){.policies = on_policies, .stop = on_stop, .lost = on_lost});
+	d->jails = jails_new(d, CHILD_CONTROL, &orders_calls);
 	harnesses_checker(d->harnesses, check_harness, d);
 	harnesses_load(d->harnesses);
 	return 0;

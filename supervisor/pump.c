@@ -88,7 +88,6 @@ struct stream {
 	int fd; /* owned, -1 at its end */
 	bool paused;
 	struct splitter split;
-	char *buffer; /* owned: LIMIT_PUMP_READ bytes */
 };
 
 struct pump {
@@ -96,20 +95,20 @@ struct pump {
 	struct pump_calls calls;
 	void *ctx;
 	struct stream streams[2];
-	struct op in;     /* write to stdin */
+	struct op in;     /* waits until stdin takes more */
 	struct op retry;  /* the timer while paused */
 	struct op later;  /* drained(), when it must not be called at once */
 	int stdin_fd;     /* owned, -1 when closed */
-	struct buf queue; /* for stdin, while `writing` is in flight */
-	struct buf writing;
-	size_t written; /* of `writing` */
-	bool eof;       /* close stdin when all is written */
-	bool closed, told;
+	struct buf queue; /* for stdin */
+	size_t written;   /* of `queue` */
+	uint64_t skip;    /* bytes of what comes for stdin that were written before our time */
+	bool eof;         /* close stdin when all is written */
+	bool held, closed, told;
 };
 
-/* The descriptors are O_NONBLOCK: before Linux 6.4 a read of a blocking pipe would go to a kernel
- * thread (no FMODE_NOWAIT on pipes).  A nonblocking one gives -EAGAIN at once, so it is polled and
- * then read. */
+/* The ring tells when there is something; the read itself is a call, with nothing of ours between
+ * the kernel's taking the bytes and their being in the journal.  Were it a request of the ring,
+ * its bytes would be in our memory alone for as long as a turn lasts, and lost with it. */
 static void read_more(struct stream *s);
 
 static bool inflight(const struct pump *p)
@@ -125,11 +124,9 @@ static void bury(struct pump *p)
 	for (int i = 0; i < 2; i++) {
 		fd_close(p->streams[i].fd);
 		splitter_done(&p->streams[i].split);
-		free(p->streams[i].buffer);
 	}
 	fd_close(p->stdin_fd);
 	buf_done(&p->queue);
-	buf_done(&p->writing);
 	free(p);
 }
 
@@ -167,43 +164,47 @@ static void end_stream(struct stream *s)
 {
 	fd_close(take_fd(s->fd));
 	s->paused = false;
+	if (!s->pump->closed)
+		s->pump->calls.bytes(s->pump->ctx, s->which, "", 0);
 	splitter_end(&s->split, split_line, s);
 	end_batch(s);
 }
 
+static void take_some(struct stream *s)
+{
+	struct pump *p = s->pump;
+	static char bytes[LIMIT_PUMP_READ]; /* its lines are told before the next read */
+	p->calls.busy(p->ctx, s->which, true);
+	ssize_t n = read(s->fd, bytes, sizeof(bytes));
+	int error = n < 0 ? errno : 0;
+	if (n > 0)
+		p->calls.bytes(p->ctx, s->which, bytes, (size_t)n);
+	p->calls.busy(p->ctx, s->which, false);
+	if (n > 0) {
+		splitter_feed(&s->split, bytes, (size_t)n, split_line, s);
+		end_batch(s);
+	} else if (error != EAGAIN && error != EINTR) {
+		end_stream(s); /* EOF, or an error that no retry would heal */
+		tell_drained(p);
+		return;
+	}
+	if (!p->closed && s->fd >= 0)
+		read_more(s);
+}
+
+/* In `closed` the callbacks are over, and the last completion frees. */
 static void readable(struct op *op, int res, uint32_t flags)
 {
 	(void)flags;
 	struct stream *s = container_of(op, struct stream, op);
-	if (!s->pump->closed && s->fd >= 0) {
-		if (res >= 0 || res == -EINTR)
-			read_more(s);
-		else
-			end_stream(s);
-		tell_drained(s->pump);
-	}
-	bury(s->pump);
-}
-
-/* In `closed` the callbacks are over, and the last completion frees. */
-static void got(struct op *op, int res, uint32_t flags)
-{
-	(void)flags;
-	struct stream *s = container_of(op, struct stream, op);
 	struct pump *p = s->pump;
-	if (!p->closed && s->fd >= 0) {
-		if (res > 0) {
-			p->calls.bytes(p->ctx, s->which, (size_t)res);
-			splitter_feed(&s->split, s->buffer, (size_t)res, split_line, s);
-			end_batch(s);
-			if (!p->closed && s->fd >= 0)
-				read_more(s);
-		} else if (res == -EAGAIN) {
-			loop_poll(p->loop, op, s->fd, POLLIN, false, readable);
+	if (!p->closed && s->fd >= 0 && !p->held) {
+		if (res >= 0) {
+			take_some(s);
 		} else if (res == -EINTR) {
 			read_more(s);
 		} else {
-			end_stream(s); /* EOF, or an error that no retry would heal */
+			end_stream(s);
 			tell_drained(p);
 		}
 	}
@@ -226,56 +227,103 @@ static void retried(struct op *op, int res, uint32_t flags)
 static void read_more(struct stream *s)
 {
 	struct pump *p = s->pump;
+	if (p->held)
+		return;
 	if (!p->calls.ready(p->ctx)) {
 		s->paused = true;
 		if (!p->retry.inflight)
 			loop_timeout(p->loop, &p->retry, PUMP_RETRY_MS, retried);
 		return;
 	}
-	loop_read(p->loop, &s->op, s->fd, s->buffer, LIMIT_PUMP_READ, got);
+	loop_poll(p->loop, &s->op, s->fd, POLLIN, false, readable);
 }
 
-struct pump *pump_new(struct loop *l, const int fds[3], const struct pump_calls *calls, void *ctx)
+struct pump *pump_new_held(struct loop *l, const int fds[3], const struct pump_calls *calls,
+        void *ctx, uint64_t stdin_done)
 {
 	struct pump *p = xnew(struct pump);
+	p->held = true;
+	p->skip = stdin_done;
 	p->loop = l;
 	p->calls = *calls;
 	p->ctx = ctx;
 	p->stdin_fd = fds[0];
 	p->queue = (struct buf)BUF_INIT(2 * (size_t)LIMIT_PROMPT);
-	p->writing = (struct buf)BUF_INIT(2 * (size_t)LIMIT_PROMPT);
 	for (int i = 0; i < 2; i++) {
 		struct stream *s = &p->streams[i];
 		s->pump = p;
 		s->which = (enum pump_stream)i;
 		s->fd = fds[i + 1];
 		s->split = (struct splitter)SPLITTER_INIT;
-		s->buffer = xcalloc(1, LIMIT_PUMP_READ);
-		read_more(s);
 	}
 	return p;
 }
 
+struct pump *pump_new(struct loop *l, const int fds[3], const struct pump_calls *calls, void *ctx)
+{
+	struct pump *p = pump_new_held(l, fds, calls, ctx, 0);
+	pump_go(p);
+	return p;
+}
+
+void pump_replay(struct pump *p, enum pump_stream which, const char *bytes, size_t n)
+{
+	struct stream *s = &p->streams[which];
+	if (s->fd < 0)
+		return;
+	if (n == 0) {
+		end_stream(s);
+		return;
+	}
+	p->calls.bytes(p->ctx, which, bytes, n);
+	splitter_feed(&s->split, bytes, n, split_line, s);
+	end_batch(s);
+}
+
+void pump_hold(struct pump *p)
+{
+	p->held = true;
+}
+
 /* ---- stdin ---- */
 
-static void wrote(struct op *op, int res, uint32_t flags);
+static void close_stdin(struct pump *p)
+{
+	fd_close(take_fd(p->stdin_fd));
+	if (!p->closed)
+		p->calls.stdin_ended(p->ctx);
+}
+
+static void writable(struct op *op, int res, uint32_t flags);
+
+static bool write_some(struct pump *p)
+{
+	p->calls.busy(p->ctx, PUMP_STDIN, true);
+	ssize_t n = write(p->stdin_fd, p->queue.p + p->written, p->queue.len - p->written);
+	int error = n < 0 ? errno : 0;
+	if (n > 0)
+		p->calls.wrote(p->ctx, (size_t)n);
+	p->calls.busy(p->ctx, PUMP_STDIN, false);
+	p->written += n > 0 ? (size_t)n : 0;
+	if (error == EAGAIN)
+		loop_poll(p->loop, &p->in, p->stdin_fd, POLLOUT, false, writable);
+	else if (error && error != EINTR)
+		/* EPIPE: the agent closed its stdin; what it did not read is of no use to it. */
+		close_stdin(p);
+	return p->stdin_fd >= 0 && !p->in.inflight;
+}
 
 static void write_more(struct pump *p)
 {
-	if (p->in.inflight || p->stdin_fd < 0)
+	if (p->in.inflight || p->stdin_fd < 0 || p->held)
 		return;
-	if (p->written == p->writing.len) {
-		buf_clear(&p->writing);
-		p->written = 0;
-		struct buf next = p->queue;
-		p->queue = p->writing;
-		p->writing = next;
-	}
-	if (p->writing.len)
-		loop_write(p->loop, &p->in, p->stdin_fd, p->writing.p + p->written,
-		        p->writing.len - p->written, wrote);
-	else if (p->eof)
-		fd_close(take_fd(p->stdin_fd));
+	while (p->written < p->queue.len)
+		if (!write_some(p))
+			return;
+	buf_clear(&p->queue);
+	p->written = 0;
+	if (p->eof)
+		close_stdin(p);
 }
 
 static void writable(struct op *op, int res, uint32_t flags)
@@ -283,26 +331,7 @@ static void writable(struct op *op, int res, uint32_t flags)
 	(void)flags;
 	struct pump *p = container_of(op, struct pump, in);
 	if (res < 0 && res != -EINTR)
-		fd_close(take_fd(p->stdin_fd));
-	if (!p->closed)
-		write_more(p);
-	bury(p);
-}
-
-static void wrote(struct op *op, int res, uint32_t flags)
-{
-	(void)flags;
-	struct pump *p = container_of(op, struct pump, in);
-	if (res == -EAGAIN && !p->closed) {
-		loop_poll(p->loop, op, p->stdin_fd, POLLOUT, false, writable);
-		return;
-	}
-	if (res > 0) {
-		p->written += (size_t)res;
-	} else if (res != -EINTR) {
-		/* EPIPE: the agent closed its stdin; what it did not read is of no use to it. */
-		fd_close(take_fd(p->stdin_fd));
-	}
+		close_stdin(p);
 	if (!p->closed)
 		write_more(p);
 	bury(p);
@@ -312,12 +341,26 @@ int pump_write(struct pump *p, const char *bytes, size_t n, bool eof)
 {
 	if (p->stdin_fd < 0 || p->eof)
 		return 0;
-	int rc = buf_put(&p->queue, bytes, n);
+	size_t skip = n < p->skip ? n : (size_t)p->skip;
+	int rc = buf_put(&p->queue, bytes + skip, n - skip);
 	if (rc < 0)
 		return rc;
+	p->skip -= skip;
 	p->eof = eof;
 	write_more(p);
 	return 0;
+}
+
+void pump_go(struct pump *p)
+{
+	p->held = false;
+	for (int i = 0; i < 2; i++)
+		if (p->streams[i].fd >= 0 && !p->streams[i].op.inflight)
+			read_more(&p->streams[i]);
+	write_more(p);
+	/* What was replayed may have ended both. */
+	if (pump_drained(p) && !p->told && !p->later.inflight)
+		loop_timeout(p->loop, &p->later, 0, told_later);
 }
 
 /* ---- ending ---- */

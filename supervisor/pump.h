@@ -46,13 +46,18 @@ void splitter_done(struct splitter *s);
 
 struct pump;
 
-enum pump_stream { PUMP_STDOUT, PUMP_STDERR };
+enum pump_stream { PUMP_STDOUT, PUMP_STDERR, PUMP_STDIN };
 enum { PUMP_RETRY_MS = 10 /* how soon ready() is asked again: well below a human's notice */ };
 
 struct pump_calls {
 	void (*line)(void *ctx, enum pump_stream s, const char *p, size_t n, bool whole);
-	/* Every read, before its lines: for counting. */
-	void (*bytes)(void *ctx, enum pump_stream s, size_t n);
+	/* Every read, before its lines; no bytes: the stream's end. */
+	void (*bytes)(void *ctx, enum pump_stream s, const char *p, size_t n);
+	/* From `on` until not, a read or write of that stream is in the kernel's hands: what it
+	 * takes or gives is not yet known.  Not while it only waits. */
+	void (*busy)(void *ctx, enum pump_stream s, bool on);
+	void (*wrote)(void *ctx, size_t n);
+	void (*stdin_ended)(void *ctx); /* it is closed: all is written, or nobody reads it */
 	/* The lines of that read have been told; more may be long in coming. */
 	void (*batch)(void *ctx, enum pump_stream s);
 	bool (*ready)(void *ctx);
@@ -63,6 +68,20 @@ struct pump_calls {
 /* Takes the descriptors: {stdin write end, stdout, stderr read ends}.  calls and ctx are borrowed
  * until pump_close. */
 struct pump *pump_new(struct loop *l, const int fds[3], const struct pump_calls *calls, void *ctx);
+
+/* ---- going on where another pump was ---- */
+
+/* As pump_new, on hold; the stdin may be -1: it has ended.  Of what is written to it the first
+ * `stdin_done` bytes are there already. */
+struct pump *pump_new_held(struct loop *l, const int fds[3], const struct pump_calls *calls,
+        void *ctx, uint64_t stdin_done);
+/* As if this had just been read; no bytes: the stream's end. */
+void pump_replay(struct pump *p, enum pump_stream s, const char *bytes, size_t n);
+void pump_hold(struct pump *p); /* nothing new is read or written */
+void pump_go(struct pump *p);
+
+/* ---- use ---- */
+
 /* Queues bytes for stdin (-ENOBUFS beyond LIMIT_PROMPT * 2); `eof`: close it after them. */
 int pump_write(struct pump *p, const char *bytes, size_t n, bool eof);
 bool pump_drained(const struct pump *p);

@@ -17,6 +17,8 @@ static const struct run_rule rules[RUN_STATE_COUNT][RUN_EVENT_COUNT] =
                 [S(QUEUED)] =
                         {
                                 [V(SLOT)] = TO(MAKING, F(MAKE)),
+                                [V(STARTED)] = TO(RUNNING, F(PUMP)),
+                                [V(ADOPTED)] = TO(RUNNING, F(RESUME)),
                                 [V(CANCEL)] = TO(SAVING, F(SAVE)),
                                 [V(END)] = TO(SAVING, F(SAVE)),
                         },

@@ -45,7 +45,8 @@ enum run_state {
 	X(GONE, "gone")             /* no process of the jail is left */                           \
 	X(DRAINED, "drained")       /* both pipes are at their end */                              \
 	X(COLLECTED, "collected")   /* artifacts are copied, or given up */                        \
-	X(SAVED, "saved")           /* the commit is synced, or failed */
+	X(SAVED, "saved")           /* the commit is synced, or failed */                          \
+	X(ADOPTED, "adopted")       /* an earlier supervisor has brought it to where it runs */
 
 enum run_event {
 #define RUN_EVENT_ENUM(sym, name) RUN_EVENT_##sym,
@@ -60,12 +61,13 @@ enum run_event {
 	X(SEED, "write files")                                                                     \
 	X(EXEC, "start the agent")                                                                 \
 	X(PUMP, "move its bytes")                                                                  \
+	X(RESUME, "go on moving its bytes")                                                        \
 	X(INTERRUPT, "ask it to stop")                                                             \
 	X(KILL, "kill the jail")                                                                   \
 	X(DRAIN, "wait for the pipes' end")                                                        \
 	X(COLLECT, "collect artifacts")                                                            \
-	X(RELEASE, "give the jail back")                                                           \
 	X(SAVE, "write the result")                                                                \
+	X(RELEASE, "give the jail back")                                                           \
 	X(FINISH, "tell, and give the slot back")
 
 enum run_effect {

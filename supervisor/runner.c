@@ -10,6 +10,7 @@ static void (*const performers[RUN_EFFECT_COUNT])(struct run *r) = {
         [RUN_EFFECT_SEED] = runner_start_seed,
         [RUN_EFFECT_EXEC] = runner_start_exec,
         [RUN_EFFECT_PUMP] = runner_work_pump,
+        [RUN_EFFECT_RESUME] = runner_work_resume,
         [RUN_EFFECT_INTERRUPT] = runner_work_interrupt,
         [RUN_EFFECT_KILL] = runner_work_kill,
         [RUN_EFFECT_DRAIN] = runner_end_drain,

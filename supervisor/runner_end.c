@@ -10,6 +10,7 @@
 #include "supervisor/daemon.h"
 #include "supervisor/eventlog.h"
 #include "supervisor/harnesses.h"
+#include "supervisor/journal.h"
 #include "supervisor/result.h"
 #include "supervisor/store.h"
 
@@ -105,6 +106,9 @@ void runner_end_collect(struct run *r)
 		active_step(r, RUN_EVENT_COLLECTED);
 		return;
 	}
+	struct err e; /* what an earlier supervisor has copied of them */
+	if (r->adopted && artifacts_remove(r->d->artifacts_fd, r->id, &e) < 0)
+		log_warn("r=%s: %s", r->id, e.text);
 	r->replies++;
 	jails_worker(r->d->jails, r->watch.jail, on_collect_worker, r);
 }
@@ -203,6 +207,8 @@ void runner_end_save(struct run *r)
 
 void runner_end_finish(struct run *r)
 {
+	journal_close(take(r->journal));
+	journal_remove(r->d->journals_fd, r->id);
 	if (r->done_seq)
 		eventlog_release(r->d->log, r->session->id, r->done_seq);
 	if (r->timer.inflight)

@@ -30,7 +30,7 @@ static void deadline_fired(struct op *op, int res, uint32_t flags)
 	active_settle(r);
 }
 
-static int make_plan(struct run *r, struct err *e)
+int runner_start_plan(struct run *r, struct err *e)
 {
 	struct params p;
 	int rc = params_parse(r->params, &p, e);
@@ -54,6 +54,13 @@ static int make_plan(struct run *r, struct err *e)
 	        .resume = resume,
 	};
 	return plan_make(r->d, r->harness, &in, &r->sink, &r->plan, e);
+}
+
+void runner_start_deadline(struct run *r, int64_t due_us)
+{
+	int64_t left_ms = (due_us - clock_mono_us()) / 1000;
+	r->deadline_us = due_us;
+	loop_timeout(r->d->loop, &r->deadline, left_ms > 0 ? left_ms : 0, deadline_fired);
 }
 
 static int pack_exec(struct run *r, struct err *e)
@@ -112,14 +119,14 @@ void runner_start_make(struct run *r)
 	struct err e;
 	r->slot_us = clock_mono_us();
 	store_start_run(r->d->store, r->id, clock_wall_ms());
-	int fd = make_plan(r, &e);
+	int fd = runner_start_plan(r, &e);
 	if (fd == 0)
 		fd = pack_exec(r, &e);
 	if (fd < 0) {
 		active_fail(r, &e);
 		return;
 	}
-	loop_timeout(r->d->loop, &r->deadline, (int64_t)r->plan.timeout_ms, deadline_fired);
+	runner_start_deadline(r, r->slot_us + (int64_t)r->plan.timeout_ms * 1000);
 	bool with_exec = !seed_needed(r->harness, seeds_now(r), &r->plan.command);
 	struct jail_make m = {
 	        .policy_generation = r->plan.policy_generation,
@@ -128,6 +135,7 @@ void runner_start_make(struct run *r)
 	        .narrow = r->plan.narrow,
 	};
 	memcpy(m.session, r->session->id, sizeof(m.session));
+	memcpy(m.run, r->id, sizeof(m.run));
 	if (r->plan.agent_files)
 		(void)str_copy(m.agent, sizeof(m.agent), r->plan.backend); /* a checked name */
 	r->exec_fd = with_exec ? -1 : fd;
@@ -191,5 +199,6 @@ static void on_exec(void *ctx, const struct jail_reply *reply, int fds[MSG_FDS])
 void runner_start_exec(struct run *r)
 {
 	r->replies++;
-	jails_exec(r->d->jails, r->watch.jail, exec_flags(r), take_fd(r->exec_fd), on_exec, r);
+	jails_exec(r->d->jails, r->watch.jail, exec_flags(r) | JAIL_MAKE_PROGRAM,
+	        take_fd(r->exec_fd), on_exec, r);
 }

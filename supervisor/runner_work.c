@@ -9,9 +9,11 @@
 #include "supervisor/active.h"
 #include "supervisor/daemon.h"
 #include "supervisor/eventlog.h"
+#include "supervisor/journal.h"
 #include "supervisor/policies.h"
 #include "supervisor/seed.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <string.h>
 
@@ -174,17 +176,57 @@ static void on_line(void *ctx, enum pump_stream s, const char *p, size_t n, bool
 	feed(r, eof);
 }
 
-static void on_bytes(void *ctx, enum pump_stream s, size_t n)
+/* Before anything is made of the bytes: see journal.h. */
+static void keep(struct run *r, enum journal_type t, const void *p, size_t n)
 {
-	(void)s;
-	struct run *r = ctx;
-	r->output_bytes += n;
-	r->d->stats.output_bytes += n;
-	if (!r->plan.output_bytes || r->output_bytes <= r->plan.output_bytes || r->judged)
+	struct err e;
+	if (r->journal && !r->replaying && journal_put(r->journal, t, p, n, &e) < 0)
+		log_warn("r=%s: %s; it ends with this supervisor", r->id, e.text);
+}
+
+static void mind_output(struct run *r)
+{
+	if (r->replaying || !r->plan.output_bytes || r->output_bytes <= r->plan.output_bytes ||
+	        r->judged)
 		return;
 	active_emit_limit(r, "output", r->plan.output_bytes);
 	active_judge(r, RUN_QUOTA, "more output than limits.outputBytes");
 	active_step(r, RUN_EVENT_END);
+}
+
+static void on_bytes(void *ctx, enum pump_stream s, const char *p, size_t n)
+{
+	struct run *r = ctx;
+	keep(r, s == PUMP_STDOUT ? JOURNAL_STDOUT : JOURNAL_STDERR, p, n);
+	r->output_bytes += n;
+	if (!r->replaying)
+		r->d->stats.output_bytes += n;
+	mind_output(r);
+}
+
+static void on_busy(void *ctx, enum pump_stream s, bool on)
+{
+	const struct run *r = ctx;
+	if (!r->journal)
+		return;
+	struct journal_state *kept = journal_state(r->journal);
+	if (s == PUMP_STDIN)
+		kept->writing = on;
+	else
+		kept->reading[s] = on;
+}
+
+static void on_wrote(void *ctx, size_t n)
+{
+	const struct run *r = ctx;
+	if (r->journal)
+		journal_state(r->journal)->stdin_done += n;
+}
+
+static void on_stdin_ended(void *ctx)
+{
+	const struct run *r = ctx;
+	jails_stdin_end(r->d->jails, r->watch.jail);
 }
 
 static void on_batch(void *ctx, enum pump_stream s)
@@ -205,20 +247,41 @@ static void on_drained(void *ctx)
 	active_step(ctx, RUN_EVENT_DRAINED);
 }
 
-void runner_work_pump(struct run *r)
+static const struct pump_calls pump_calls = {
+        .line = on_line,
+        .bytes = on_bytes,
+        .busy = on_busy,
+        .wrote = on_wrote,
+        .stdin_ended = on_stdin_ended,
+        .batch = on_batch,
+        .ready = on_ready,
+        .drained = on_drained,
+};
+
+/* Without one it runs as well, and ends with this supervisor. */
+static void begin_journal(struct run *r)
 {
-	static const struct pump_calls calls = {
-	        .line = on_line,
-	        .bytes = on_bytes,
-	        .batch = on_batch,
-	        .ready = on_ready,
-	        .drained = on_drained,
-	};
-	r->started_us = clock_mono_us();
-	emit_started(r);
-	r->pump = pump_new(r->d->loop, r->fds, &calls, r);
-	for (int i = 0; i < 3; i++)
-		r->fds[i] = -1;
+	struct err e;
+	r->journal = journal_new(r->d->journals_fd, r->id, &e);
+	if (!r->journal) {
+		log_warn("r=%s: %s; it ends with this supervisor", r->id, e.text);
+		return;
+	}
+	struct journal_state *kept = journal_state(r->journal);
+	kept->queued_us = r->queued_us;
+	kept->slot_us = r->slot_us;
+	kept->started_us = r->started_us;
+	kept->deadline_us = r->deadline_us;
+	const struct harness *h = r->harness;
+	auto_buf struct buf b = BUF_INIT(2 * (size_t)LIMIT_YAML_FILE);
+	(void)buf_put(&b, h->file, strlen(h->file) + 1); /* fits: a path and a file of its limit */
+	(void)buf_puts(&b, h->source);
+	keep(r, JOURNAL_HARNESS, b.p, b.len);
+}
+
+/* Tells the driver to begin. */
+static void begin(struct run *r)
+{
 	bool eof = false;
 	int rc = r->plan.driver->start(r->plan.run, &r->to_stdin, &eof);
 	if (rc < 0) {
@@ -227,6 +290,106 @@ void runner_work_pump(struct run *r)
 		return;
 	}
 	feed(r, eof);
+}
+
+void runner_work_pump(struct run *r)
+{
+	r->started_us = clock_mono_us();
+	begin_journal(r);
+	emit_started(r);
+	r->pump = pump_new(r->d->loop, r->fds, &pump_calls, r);
+	for (int i = 0; i < 3; i++)
+		r->fds[i] = -1;
+	begin(r);
+}
+
+/* ---- where an earlier supervisor was ---- */
+
+static int replay(void *ctx, enum journal_type t, const char *p, size_t n)
+{
+	struct run *r = ctx;
+	switch (t) {
+	case JOURNAL_STDOUT:
+		pump_replay(r->pump, PUMP_STDOUT, p, n);
+		return 0;
+	case JOURNAL_STDERR:
+		pump_replay(r->pump, PUMP_STDERR, p, n);
+		return 0;
+	case JOURNAL_INTERRUPT:
+		r->interrupted = true;
+		if (r->plan.driver->interrupt(r->plan.run, &r->to_stdin))
+			feed(r, false);
+		return 0;
+	case JOURNAL_HARNESS:
+	case JOURNAL_TYPES:
+		return 0;
+	}
+	return 0;
+}
+
+/* It was killed between a read and the note of it. */
+static void emit_gap(struct run *r, const char *stream)
+{
+	auto_buf struct buf b = BUF_INIT(256);
+	struct jw w = JW_INIT(&b);
+	jw_str(&w, "stream", stream);
+	jw_int(&w, "bytes", LIMIT_PUMP_READ);
+	active_emit(r, EVENT_OUTPUT_GAP, b.p, b.len);
+}
+
+void runner_work_resume(struct run *r)
+{
+	struct err e;
+	struct journal_state *kept = journal_state(r->journal);
+	r->pump = pump_new_held(r->d->loop, r->fds, &pump_calls, r, kept->stdin_done);
+	for (int i = 0; i < 3; i++)
+		r->fds[i] = -1;
+	r->replaying = true;
+	begin(r);
+	int rc = journal_each(r->journal, replay, r, &e);
+	r->replaying = false;
+	if (rc == 0 && kept->writing)
+		rc = err_set(&e, -EIO, "what of its input was written is not known");
+	if (rc < 0) {
+		auto_free char *why = xasprintf("the supervisor ended while it ran; %s", e.text);
+		active_judge(r, RUN_INTERRUPTED, why);
+		active_step(r, RUN_EVENT_END);
+	}
+	for (enum pump_stream s = PUMP_STDOUT; s <= PUMP_STDERR; s++)
+		if (kept->reading[s])
+			emit_gap(r, s == PUMP_STDOUT ? "stdout" : "stderr");
+	memset(kept->reading, 0, sizeof(kept->reading));
+	pump_go(r->pump);
+	mind_output(r);
+}
+
+void runner_work_catch_up(struct run *r)
+{
+	const struct jail_found *found = &r->adopted->jail;
+	const struct journal_state *kept = r->journal ? journal_state(r->journal) : NULL;
+	if (kept && kept->judged && !r->judged) {
+		active_judge(r, kept->status, kept->why[0] ? kept->why : NULL);
+		active_step(r, RUN_EVENT_END);
+	}
+	static const enum jail_limit_kind kinds[] = {JAIL_LIMIT_DISK, JAIL_LIMIT_INODES};
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+		bool inodes = kinds[i] == JAIL_LIMIT_INODES;
+		const struct jail_limit met = {.jail = found->jail,
+		        .kind = kinds[i],
+		        .value = inodes ? found->disk_inodes : found->disk_bytes};
+		if (found->limits_met & kinds[i])
+			on_limit(&r->watch, &met);
+	}
+	if (found->flags & FOUND_EXITED)
+		on_exited(&r->watch, &found->exited);
+	if (found->flags & FOUND_GONE)
+		on_gone(&r->watch, &found->gone);
+}
+
+void runner_work_hold(struct run *r)
+{
+	if (r->pump)
+		pump_hold(r->pump);
 }
 
 /* ---- its end, when it does not come by itself ---- */
@@ -239,6 +402,7 @@ static void grace_over(struct run *r)
 void runner_work_interrupt(struct run *r)
 {
 	r->interrupted = true;
+	keep(r, JOURNAL_INTERRUPT, "", 0);
 	if (r->plan.driver->interrupt(r->plan.run, &r->to_stdin))
 		feed(r, false);
 	else

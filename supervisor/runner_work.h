@@ -10,6 +10,12 @@ struct run;
 void runner_work_watch(struct run *r); /* fills r->watch, before the jail is made */
 
 void runner_work_pump(struct run *r);
+void runner_work_resume(struct run *r);
+/* After the resume: what agentboxd has told of its jail before our time, and a verdict that
+ * stood. */
+void runner_work_catch_up(struct run *r);
+/* A handover: nothing more is taken from the agent. */
+void runner_work_hold(struct run *r);
 void runner_work_interrupt(struct run *r);
 void runner_work_kill(struct run *r);
 

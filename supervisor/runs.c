@@ -16,6 +16,7 @@
 #include "supervisor/plan.h"
 #include "supervisor/policies.h"
 #include "supervisor/runner.h"
+#include "supervisor/runner_work.h"
 #include "supervisor/runs_private.h"
 #include "supervisor/store.h"
 
@@ -32,6 +33,7 @@ struct runs *runs_new(struct daemon *d)
 	rs->daemon = d;
 	for (size_t i = 0; i < RUNS_BUCKETS; i++)
 		list_init(&rs->active[i]);
+	list_init(&rs->left);
 	rs->sched = sched_new(1, LIMIT_QUEUED_RUNS);
 	return rs;
 }
@@ -58,7 +60,7 @@ struct run *runs_active(struct runs *rs, const char *id)
 /* ---- scheduling ---- */
 
 /* Root's configuration comes with the policies and may change with them. */
-static void take_limits(struct runs *rs)
+void runs_take_limits(struct runs *rs)
 {
 	const struct policy_set *set = policies_set(rs->daemon->policies);
 	size_t running = set && set->config.max_runs ? set->config.max_runs : 1;
@@ -82,7 +84,7 @@ void runs_schedule(struct runs *rs)
 	while (rs->again) {
 		rs->again = false;
 		struct sched_job *j;
-		while (!rs->stopping && policies_ready(rs->daemon->policies) &&
+		while (!rs->stopping && !rs->held && policies_ready(rs->daemon->policies) &&
 		        (j = sched_next(rs->sched)) != NULL) {
 			struct run *r = container_of(j, struct run, job);
 			active_step(r, RUN_EVENT_SLOT);
@@ -251,7 +253,7 @@ static int admit(struct runs *rs, const struct run_request *q, struct harness **
 	if (rc < 0)
 		return rc;
 	rc = plan_check(rs->daemon, *ret, e);
-	take_limits(rs);
+	runs_take_limits(rs);
 	if (rc == 0)
 		rc = sched_room(rs->sched, e);
 	if (rc == 0 && sched_waiting(rs->sched) + rs->creating >= LIMIT_QUEUED_RUNS)
@@ -406,6 +408,44 @@ void runs_let_session(struct runs *rs, struct session *x)
 	sched_unhold(rs->sched, &x->lane);
 	sessions_drop(rs->daemon->sessions, x);
 	runs_schedule(rs);
+}
+
+/* ---- a handover ---- */
+
+/* Where the next supervisor goes on without losing a byte or doing anything twice.  Copying
+ * artifacts is begun anew, and a result that waits for room on the disk cannot be waited for. */
+static bool can_be_left(const struct run *r)
+{
+	switch (r->state) {
+	case RUN_STATE_QUEUED:
+	case RUN_STATE_RUNNING:
+	case RUN_STATE_STOPPING:
+	case RUN_STATE_KILLING:
+	case RUN_STATE_DRAINING:
+	case RUN_STATE_COLLECTING:
+	case RUN_STATE_DONE:
+		return true;
+	case RUN_STATE_MAKING:
+	case RUN_STATE_UNMAKING:
+	case RUN_STATE_SEEDING:
+	case RUN_STATE_STARTING:
+	case RUN_STATE_SAVING:
+	case RUN_STATE_COUNT:
+		return false;
+	}
+	return false;
+}
+
+bool runs_hand_over(struct runs *rs)
+{
+	bool all = rs->creating == 0;
+	rs->held = true;
+	for (size_t i = 0; i < RUNS_BUCKETS; i++)
+		list_for_each (r, &rs->active[i], struct run, link) {
+			runner_work_hold(r);
+			all &= can_be_left(r);
+		}
+	return all;
 }
 
 void runs_stop(struct runs *rs, void (*done)(void *ctx), void *ctx)

@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/id.h"
+#include "proto/jail.h"
 #include "supervisor/sessions.h"
 #include "supervisor/stats.h"
 
@@ -46,8 +47,11 @@ struct run_info {
 
 struct runs *runs_new(struct daemon *d);
 void runs_free(struct runs *r);
-/* Takes up what the store holds from before: queued runs again, started ones as interrupted. */
-MUST_USE int runs_recover(struct runs *r, struct err *e);
+/* A jail that another supervisor made for a run and left; fds as of JAIL_FOUND, taken. */
+void runs_found(struct runs *r, const struct jail_found *x, int fds[MSG_FDS]);
+/* Then takes up what the store holds from before: runs whose jail was found go on, queued ones
+ * wait again, the others were interrupted. */
+MUST_USE int runs_recover(struct runs *r, enum jail_former former, struct err *e);
 
 /* `rc` < 0: refused (-EINVAL request, -ENOENT harness, -ENOEXEC harness cannot be honoured or
  * policy unmet, -EAGAIN queue full, -EBUSY key used for another request, -ESHUTDOWN draining).
@@ -83,6 +87,9 @@ MUST_USE int runs_artifact_open(struct runs *r, const char *id, const char *path
         uint64_t *ret_bytes, char ret_sha256[65], struct err *e);
 
 /* ---- stopping ---- */
+/* From the first call on nothing new is begun or taken from an agent; true when each run is where
+ * the next supervisor can go on with it. */
+MUST_USE bool runs_hand_over(struct runs *r);
 /* Ends running runs as interrupted (queued ones stay queued); done() when the last is saved. */
 void runs_stop(struct runs *r, void (*done)(void *ctx), void *ctx);
 

@@ -3,8 +3,8 @@
  *
  *	run.done is in the event log: the result was written, the commit was
  *		not: it is committed now.
- *	run.started is in the log, or the record says running: interrupted; the
- *		jail was killed with the supervisor's connection.
+ *	its jail is there with its program: it goes on (runs_adopt.c).
+ *	run.started is in the log, or the record says running: interrupted.
  *	neither: it is queued again, in its old place.
  */
 #include "supervisor/runs.h"
@@ -20,6 +20,7 @@
 #include "supervisor/eventlog.h"
 #include "supervisor/harnesses.h"
 #include "supervisor/hash.h"
+#include "supervisor/journal.h"
 #include "supervisor/result.h"
 #include "supervisor/runner.h"
 #include "supervisor/runs_private.h"
@@ -27,18 +28,8 @@
 
 #include <string.h>
 
-struct found {
-	char id[ID_MAX], session[ID_MAX], harness[NAME_MAX_LEN];
-	char *user, *goal, *prompt, *params; /* owned */
-	size_t prompt_len;
-	int priority;
-	int64_t created_ms;
-	uint64_t from_seq;
-	bool running;
-};
-
 struct all {
-	struct found *items; /* owned */
+	struct unfinished *items; /* owned */
 	size_t n;
 };
 
@@ -46,7 +37,7 @@ static void collect(void *ctx, const struct store_run *x)
 {
 	struct all *a = ctx;
 	a->items = xrealloc(a->items, a->n + 1, sizeof(*a->items));
-	struct found *f = &a->items[a->n++];
+	struct unfinished *f = &a->items[a->n++];
 	memset(f, 0, sizeof(*f));
 	(void)str_copy(f->id, sizeof(f->id), x->id);
 	(void)str_copy(f->session, sizeof(f->session), x->session);
@@ -65,8 +56,8 @@ static void collect(void *ctx, const struct store_run *x)
 
 /* ---- ending what cannot go on ---- */
 
-static void finish(struct daemon *d, const struct found *f, const char *status, const char *result,
-        const struct artifacts_result *kept)
+static void finish(struct daemon *d, const struct unfinished *f, const char *status,
+        const char *result, const struct artifacts_result *kept)
 {
 	struct store_finish x = {
 	        .run = f->id,
@@ -94,7 +85,7 @@ static void read_artifacts(const struct json *result, struct artifacts_result *r
 }
 
 /* run.done was written, its commit was not. */
-static bool finish_from_log(struct daemon *d, const struct found *f)
+static bool finish_from_log(struct daemon *d, const struct unfinished *f)
 {
 	auto_free char *line = eventlog_find(d->log, f->session, f->id, "run.done");
 	auto_json struct json *event = line ? json_parse(line, strlen(line), NULL) : NULL;
@@ -110,7 +101,7 @@ static bool finish_from_log(struct daemon *d, const struct found *f)
 	return true;
 }
 
-static void interrupt(struct daemon *d, const struct found *f, const char *why)
+static void interrupt(struct daemon *d, const struct unfinished *f, const char *why)
 {
 	static const struct artifacts_result none;
 	struct err e;
@@ -128,7 +119,22 @@ static void interrupt(struct daemon *d, const struct found *f, const char *why)
 
 /* ---- going on ---- */
 
-static int requeue(struct runs *rs, struct found *f, struct err *e)
+struct run *runs_revive(struct runs *rs, struct unfinished *f, struct harness *h, struct session *x)
+{
+	struct run *r = runner_new(rs->daemon,
+	        &(struct runner_spec){
+	                .runs = rs, .harness = h, .session = x, .finished = runs_finished});
+	memcpy(r->id, f->id, sizeof(r->id));
+	r->prompt = take(f->prompt);
+	r->prompt_len = f->prompt_len;
+	r->params = take(f->params);
+	r->created_ms = f->created_ms;
+	r->from_seq = f->from_seq;
+	r->job.priority = f->priority;
+	return r;
+}
+
+static int requeue(struct runs *rs, struct unfinished *f, struct err *e)
 {
 	struct harness *h;
 	struct session *x;
@@ -140,53 +146,95 @@ static int requeue(struct runs *rs, struct found *f, struct err *e)
 		harness_unref(h);
 		return rc;
 	}
-	struct run *r = runner_new(rs->daemon,
-	        &(struct runner_spec){
-	                .runs = rs, .harness = h, .session = x, .finished = runs_finished});
-	memcpy(r->id, f->id, sizeof(r->id));
-	r->prompt = take(f->prompt);
-	r->prompt_len = f->prompt_len;
-	r->params = take(f->params);
-	r->created_ms = f->created_ms;
-	r->from_seq = f->from_seq;
-	r->job.priority = f->priority;
+	struct run *r = runs_revive(rs, f, h, x);
 	list_append(&rs->active[hash_text(r->id) % RUNS_BUCKETS], &r->link);
 	runs_enqueue(rs, r);
 	return 0;
 }
 
-static void recover(struct runs *rs, struct found *f)
+/* true: it is ended, goes on, or cannot be looked at. */
+static bool end_or_adopt(struct runs *rs, struct unfinished *f)
 {
 	struct daemon *d = rs->daemon;
 	struct err e;
 	if (eventlog_open(d->log, f->session, &e) < 0) {
 		log_err("r=%s: %s", f->id,
 		        e.text); /* stays unfinished; the next start tries again */
-		return;
+		return true;
 	}
 	if (finish_from_log(d, f))
-		return;
+		return true;
+	int rc = runs_adopt(rs, f, &e);
+	if (rc < 0) {
+		auto_free char *why =
+		        xasprintf("the supervisor ended while it ran; it cannot go on: %s", e.text);
+		interrupt(d, f, why);
+	}
+	return rc != 0;
+}
+
+static const char *const ended[] = {
+        [FORMER_NONE] = "the daemon ended while it ran",
+        [FORMER_SUPERVISOR] = "the supervisor ended while it ran, and its jail is gone",
+        [FORMER_ABANDONED] = "its jail was ended: no supervisor came to take it up",
+};
+
+static void recover(struct runs *rs, struct unfinished *f, enum jail_former former)
+{
+	struct daemon *d = rs->daemon;
+	struct err e;
 	auto_free char *started = eventlog_find(d->log, f->session, f->id, "run.started");
-	if (f->running || started)
-		interrupt(d, f, "the supervisor ended while it ran");
+	/* With agentboxd alive and no jail of it, the program of one that was "running" was never
+	 * started: the jail was on its way. */
+	bool began = started || (f->running && former != FORMER_SUPERVISOR);
+	if (began)
+		interrupt(d, f, ended[former]);
 	else if (requeue(rs, f, &e) < 0)
 		interrupt(d, f, e.text);
 }
 
-int runs_recover(struct runs *rs, struct err *e)
+static void free_all(struct all *a)
+{
+	for (size_t i = 0; i < a->n; i++) {
+		free(a->items[i].user);
+		free(a->items[i].goal);
+		free(a->items[i].prompt);
+		free(a->items[i].params);
+	}
+	free(a->items);
+}
+
+static bool active(void *ctx, const char *run)
+{
+	return runs_active(ctx, run) != NULL;
+}
+
+int runs_recover(struct runs *rs, enum jail_former former, struct err *e)
 {
 	struct all a = {0};
 	int rc = store_unfinished(rs->daemon->store, collect, &a, e);
-	for (size_t i = 0; i < a.n; i++) {
-		if (rc == 0)
-			recover(rs, &a.items[i]);
-		free(a.items[i].user);
-		free(a.items[i].goal);
-		free(a.items[i].prompt);
-		free(a.items[i].params);
+	if (rc < 0) {
+		free_all(&a);
+		return rc;
 	}
-	if (rc == 0 && a.n)
+	size_t rest = 0;
+	runs_take_limits(rs);
+	/* What goes on has its session and its slot before anything that waited may take them. */
+	for (size_t i = 0; i < a.n; i++) {
+		bool over = end_or_adopt(rs, &a.items[i]);
+		struct unfinished swap = a.items[i];
+		if (over)
+			continue;
+		a.items[i] = a.items[rest];
+		a.items[rest++] = swap;
+	}
+	runs_adopt_rest(rs);
+	for (size_t i = 0; i < rest; i++)
+		recover(rs, &a.items[i], former);
+	journal_sweep(rs->daemon->journals_fd, active, rs);
+	if (a.n)
 		log_info("%zu runs of before were taken up", a.n);
-	free(a.items);
-	return rc;
+	free_all(&a);
+	runs_schedule(rs);
+	return 0;
 }

@@ -162,6 +162,19 @@ struct sched_job *sched_next(struct sched *s)
 	return j;
 }
 
+void sched_resume(struct sched *s, struct sched_job *j, struct sched_session *x, const char *user)
+{
+	struct sched_user *u = x->user ? x->user : user_get(s, user);
+	assert(!x->busy);
+	u->jobs++;
+	x->user = u;
+	x->busy = true;
+	j->session = x;
+	j->running = true;
+	s->running++;
+	session_place(s, x, u);
+}
+
 void sched_leave(struct sched *s, struct sched_job *j)
 {
 	if (!j->waiting && !j->running)

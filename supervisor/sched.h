@@ -48,6 +48,8 @@ MUST_USE int sched_room(const struct sched *s, struct err *e);
 /* Always takes the job; *ret_position: waiting jobs in front of it, over all users. */
 void sched_add(struct sched *s, struct sched_job *j, struct sched_session *x, const char *user,
         int priority, size_t *ret_position);
+/* It runs already, whatever the cap: its session must be idle. */
+void sched_resume(struct sched *s, struct sched_job *j, struct sched_session *x, const char *user);
 /* The next job that may run now (it counts as running from here), or NULL. */
 struct sched_job *sched_next(struct sched *s);
 /* A waiting or running job leaves; one that is neither is fine. */

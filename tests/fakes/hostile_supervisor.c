@@ -241,7 +241,8 @@ static void hostile_names(void)
 static void hostile_numbers(void)
 {
 	static const uint64_t jails[] = {0, 1, 4095, 4096, 4097, 1ull << 32, ~0ull};
-	static const unsigned types[] = {JAIL_KILL, JAIL_WORKER, JAIL_RELEASE, JAIL_STATS};
+	static const unsigned types[] = {
+	        JAIL_KILL, JAIL_WORKER, JAIL_RELEASE, JAIL_STATS, JAIL_STDIN_END};
 	int good = 1;
 	struct jail_reply r;
 	for (size_t i = 0; i < ARRAY_LEN(jails); i++) {
@@ -283,6 +284,9 @@ static void one_jail(void)
 	s = (struct jail_signal){.jail = jail, .exec = 1, .sig = 65};
 	say(ask(&s, sizeof(s), JAIL_SIGNAL, 0, &r) == 0 && r.err.code == -EINVAL,
 	        "signal 65 is refused");
+	struct jail_exec x = {.jail = jail, .flags = JAIL_MAKE_PROGRAM};
+	say(ask(&x, sizeof(x), JAIL_EXEC, 1, &r) == 0 && r.err.code == -EINVAL,
+	        "a jail of no run has no program to be kept");
 	int workers = 0;
 	keep_fds = 1;
 	for (int i = 0; i < 20; i++) {
@@ -294,10 +298,36 @@ static void one_jail(void)
 	end_jail(jail);
 }
 
+/* One that is kept beyond our end has one program, and is not told of to those who have it. */
+static void run_jail(void)
+{
+	struct jail_make m = good_make();
+	struct jail_reply r;
+	strcpy(m.run, "run_01jd0000000000000000000000");
+	if (ask(&m, sizeof(m), JAIL_MAKE, 1, &r) < 0 || r.err.code < 0) {
+		say(0, "a MAKE for a run works: %s", r.err.text);
+		return;
+	}
+	uint64_t jail = r.jail;
+	struct jail_exec x = {.jail = jail, .flags = JAIL_MAKE_PROGRAM};
+	say(ask(&x, sizeof(x), JAIL_EXEC, 1, &r) == 0 && r.err.code == -EINVAL,
+	        "a run's jail has one program");
+	struct jail_simple simple = {.jail = jail};
+	say(ask(&simple, sizeof(simple), JAIL_STDIN_END, 0, &r) == 0 && r.err.code == 0 &&
+	                ask(&simple, sizeof(simple), JAIL_STDIN_END, 0, &r) == 0 && r.err.code == 0,
+	        "the end of its input, twice");
+	end_jail(jail);
+	simple.jail = 0;
+	say(ask(&simple, sizeof(simple), JAIL_ADOPT, 0, &r) == 0 && r.err.code == 0 &&
+	                r.former == FORMER_NONE,
+	        "nobody was there before");
+}
+
 static void part_fields(void)
 {
 	hello();
 	one_jail();
+	run_jail();
 	hostile_numbers();
 	hostile_names();
 	hostile_binds();
@@ -341,6 +371,15 @@ static void violation(int i)
 	case 7:
 		m.head.type = JAIL_REPLY;
 		break;
+	case 8: {
+		struct jail_simple adopt = {.jail = 0};
+		struct jail_reply r;
+		if (ask(&adopt, sizeof(adopt), JAIL_ADOPT, 0, &r) < 0 ||
+		        r.former != FORMER_SUPERVISOR)
+			say(0, "ADOPT says that another was there");
+		m.head.type = JAIL_ADOPT; /* twice */
+		break;
+	}
 	default: /* no message at all */
 		(void)!write(CHILD_CONTROL, "garbage", 7);
 		size = 0;
@@ -355,7 +394,7 @@ static void violation(int i)
 	say(0, "violation %d ends the supervisor (still here: %d)", i, code);
 }
 
-enum { VIOLATIONS = 8 };
+enum { VIOLATIONS = 9 };
 
 int main(void)
 {

@@ -16,17 +16,27 @@ status() { abctl show "$1" --json | json 'l.status||l.result.status'; }
 sleeper a
 ok 'a run is there' test -n "$(jail_processes)"
 super=$(child_pid agentbox-supervisor)
+abctl jail -- sleep 1000 >/dev/null 2>"$T/jail.err" &
+jail=$!
+all_sleep() { [ "$(jail_processes | grep -c ' sleep 1000')" = 3 ]; }
+ok 'and a command of a client' wait_for 10 all_sleep
 kill -9 "$super"
 start=$(date +%s%N)
 ok 'the socket answers again after SIGKILL of the supervisor' wait_for 5 answers
 ms=$((($(date +%s%N) - start) / 1000000))
 ok "within a second (${ms} ms)" test "$ms" -lt 1500
 ok 'by another process' test "$(child_pid agentbox-supervisor)" != "$super"
-ok 'nothing of the run is left' wait_for 3 no_jail_processes
-is 'it is interrupted' "$(status "$id")" interrupted
+wait "$jail"
+is 'a command of a client has ended with it' $? 111
+like 'which the client is told' "$(cat "$T/jail.err")" 'supervisor.*(ended|replaced).*command.*ended'
+is 'the run goes on' "$(status "$id")" running
+ok 'in its jail' test -n "$(jail_processes)"
 like 'its events are there up to then' "$(abctl logs "$id" --json)" agent.message
-is 'run.done is its last' "$(abctl logs "$id" --json | json 'l.type+l.result.status')" run.doneinterrupted
-abctl run hello -s u/a -p again --json >"$T/again"
+abctl cancel "$id" >/dev/null
+ok 'it can be cancelled' wait_for 10 sh -c "$BIN/abctl --socket $T/sock show $id --json | grep -q cancelled"
+ok 'nothing of it is left' wait_for 3 no_jail_processes
+is 'run.done is its last' "$(abctl logs "$id" --json | json 'l.type+l.result.status')" run.donecancelled
+timeout 60 "$BIN/abctl" --socket "$T/sock" run hello -s u/a -p again --json >"$T/again"
 is 'its session works' "$(json 'l.result.status' <"$T/again")" succeeded
 
 sleeper b
@@ -39,6 +49,11 @@ abctl cancel "$id" >/dev/null
 sleeper c
 abctl jail -- sh -c 'setsid sleep 1000 & sleep 1000' >/dev/null 2>&1 &
 sleep 1
+# Stopped and frozen ones: neither runs a line of code before it dies.
+for pid in $(jail_processes | awk '/sleep/ { print $2 }'); do kill -STOP "$pid"; done
+frozen=$(find "$(daemon_cgroup)" -mindepth 2 -name cgroup.freeze | tail -n 1)
+echo 1 >"$frozen"
+ok 'a jail is frozen' wait_for 5 grep -q 'frozen 1' "${frozen%freeze}events"
 session=$(json 'l.sessionId||l.session' <"$T/run")
 super=$(child_pid agentbox-supervisor)
 egress=$(child_pid agentbox-egress)

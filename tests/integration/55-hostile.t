@@ -37,10 +37,11 @@ ok 'root'"'"'s daemon is alive after all of it' kill -0 "$DAEMON"
 ok 'every part was done' done_with_all
 ok 'the taken over supervisor tried something' grep -q '^ok' "$report"
 is 'nothing that must fail went through' "$(grep '^not-ok' "$report")" ''
-is 'each violation was seen and named' "$(grep -cE 'supervisor .*is ended: (protocol violation|it sent something)' "$T/log")" 8
+is 'each violation was seen and named' "$(grep -cE 'supervisor .*is ended: (protocol violation|it sent something)' "$T/log")" 9
 like 'unknown types' "$(cat "$T/log")" 'unknown request 77'
 like 'anything before HELLO' "$(cat "$T/log")" 'STATS before HELLO'
 like 'a second HELLO' "$(cat "$T/log")" 'second HELLO'
+like 'a second ADOPT' "$(cat "$T/log")" 'second ADOPT'
 like 'sizes' "$(cat "$T/log")" 'STATS of 40 bytes, not 32'
 like 'descriptors' "$(cat "$T/log")" 'STATS with 1 descriptors'
 ok 'no process of a jail is left' wait_for 5 no_jail_processes

@@ -74,7 +74,8 @@ static int op_exec(void *ctx, const struct jail_exec *m, struct broker_call *c, 
 	(void)ctx;
 	(void)e;
 	root.calls++;
-	root.bad += c->exec_fd < 0 || (m->flags & ~(JAIL_MAKE_TTY | JAIL_MAKE_ROOT));
+	root.bad += c->exec_fd < 0 ||
+	            (m->flags & ~(JAIL_MAKE_TTY | JAIL_MAKE_ROOT | JAIL_MAKE_PROGRAM));
 	return 0;
 }
 
@@ -138,6 +139,8 @@ static const struct broker_ops ops = {
         .doctor = op_call,
         .stats = op_jail_call,
         .reload = op_none,
+        .adopt = op_call,
+        .stdin_end = op_jail,
 };
 
 /* ---- what is sent ---- */
@@ -211,6 +214,8 @@ static const struct expect {
         {JAIL_DOCTOR, sizeof(struct jail_simple), 0, 0, false, true},
         {JAIL_STATS, sizeof(struct jail_simple), 0, 0, false, true},
         {JAIL_RELOAD, sizeof(struct jail_simple), 0, 0, false, false},
+        {JAIL_ADOPT, sizeof(struct jail_simple), 0, 0, false, false},
+        {JAIL_STDIN_END, sizeof(struct jail_simple), 0, 0, false, true},
 };
 
 static void fill(union any *m, const struct expect *x)
@@ -329,6 +334,10 @@ static void test_hello(void)
 	        "HELLO opens");
 	ok(send(&b, &m, expects[0].size, 0, &call, &e) == BROKER_VIOLATION, "once");
 	is_str(e.text, "second HELLO", "says so");
+	const union any adopt = {.head = {.type = JAIL_ADOPT}};
+	ok(send(&b, &adopt, sizeof(adopt.simple), 0, &call, &e) == BROKER_REPLY, "ADOPT");
+	ok(send(&b, &adopt, sizeof(adopt.simple), 0, &call, &e) == BROKER_VIOLATION, "once");
+	is_str(e.text, "second ADOPT", "says so");
 }
 
 /* Every byte of every message, eight values each. */
@@ -412,6 +421,21 @@ static void test_make_fields(void)
 	m = good_make();
 	strcpy(m.session, "ses_../../../../../../etc/xxxx");
 	ok(make_code(&m, exec_memfd()) == -EINVAL, "a session id with a path");
+	m = good_make();
+	strcpy(m.run, "run_01jd0000000000000000000000");
+	ok(make_code(&m, exec_memfd()) == 0, "for a run");
+	strcpy(m.run, "run_../../../../../../etc/xxxx");
+	ok(make_code(&m, exec_memfd()) == -EINVAL, "a run's id with a path");
+	memset(m.run, 'r', sizeof(m.run));
+	ok(make_code(&m, exec_memfd()) == -EINVAL, "a run's id without an end");
+	m = good_make();
+	strcpy(m.run, "run_01jd0000000000000000000000");
+	m.flags &= ~(uint32_t)JAIL_MAKE_SESSION;
+	memset(m.session, 0, sizeof(m.session));
+	ok(make_code(&m, exec_memfd()) == -EINVAL, "a run without a session");
+	m = good_make();
+	m.flags |= JAIL_MAKE_PROGRAM;
+	ok(make_code(&m, exec_memfd()) == -EINVAL, "PROGRAM is for EXEC");
 	m = good_make();
 	strcpy(m.agent, "../claude");
 	ok(make_code(&m, exec_memfd()) == -EINVAL, "an agent with a path");

@@ -117,11 +117,46 @@ static void on_line(void *ctx, enum pump_stream s, const char *p, size_t n, bool
 	got_lines++;
 }
 
-static void on_bytes(void *ctx, enum pump_stream s, size_t n)
+/* What a journal would hold: the reads, each with its stream and length. */
+static struct taken {
+	enum pump_stream s;
+	size_t at, n;
+} taken[4096];
+static char taken_bytes[4 << 20];
+static size_t ntaken, taken_len;
+static bool keeping;
+
+static void on_bytes(void *ctx, enum pump_stream s, const char *p, size_t n)
 {
 	(void)ctx;
-	(void)s;
 	got_bytes += n;
+	if (!keeping || ntaken == sizeof(taken) / sizeof(taken[0]) ||
+	        taken_len + n > sizeof(taken_bytes))
+		return;
+	taken[ntaken++] = (struct taken){s, taken_len, n};
+	memcpy(taken_bytes + taken_len, p, n);
+	taken_len += n;
+}
+
+static int busy[3];
+static size_t written, stdin_ends;
+
+static void on_busy(void *ctx, enum pump_stream s, bool on)
+{
+	(void)ctx;
+	busy[s] += on ? 1 : -1;
+}
+
+static void on_wrote(void *ctx, size_t n)
+{
+	(void)ctx;
+	written += n;
+}
+
+static void on_stdin_ended(void *ctx)
+{
+	(void)ctx;
+	stdin_ends++;
 }
 
 static void on_batch(void *ctx, enum pump_stream s)
@@ -145,7 +180,14 @@ static void on_drained(void *ctx)
 	loop_stop(loop);
 }
 
-static const struct pump_calls calls = {on_line, on_bytes, on_batch, on_ready, on_drained};
+static const struct pump_calls calls = {.line = on_line,
+        .bytes = on_bytes,
+        .busy = on_busy,
+        .wrote = on_wrote,
+        .stdin_ended = on_stdin_ended,
+        .batch = on_batch,
+        .ready = on_ready,
+        .drained = on_drained};
 
 static void guarded(struct op *op, int res, uint32_t flags)
 {
@@ -254,6 +296,61 @@ static void given_up(void)
 		close(theirs[i]);
 }
 
+/* What one pump took and noted brings another to the same place: the same lines in the same
+ * batches, the rest of a line, and stdin from where it was. */
+static void replayed(void)
+{
+	int ours[3], theirs[3], kept[3];
+	char buf[64];
+	pipes_of(ours, theirs);
+	for (int i = 0; i < 3; i++)
+		kept[i] = fcntl(ours[i], F_DUPFD_CLOEXEC, 3);
+	forget();
+	drained = batches = written = stdin_ends = 0;
+	keeping = true;
+	struct pump *p = pump_new(loop, ours, &calls, NULL);
+	ok(pump_write(p, "hello ", 6, false) == 0 && written == 6, "written and told");
+	must(fd_write_all(theirs[1], "one\ntwo\nthr", 11) == 0, "its output");
+	must(fd_write_all(theirs[2], "bad\n", 4) == 0, "its errors");
+	run_for(50);
+	ok(busy[0] == 0 && busy[1] == 0 && busy[2] == 0, "nothing is under way while it waits");
+	pump_hold(p);
+	must(fd_write_all(theirs[1], "ee\n", 3) == 0, "more of it");
+	run_for(50);
+	ok(ntaken == 2 && taken_len == 15, "on hold nothing is taken: %zu reads", ntaken);
+	pump_close(p);
+	run_for(20);
+	static char first[1 << 12];
+	snprintf(first, sizeof(first), "%s", log_text);
+	size_t first_batches = batches;
+	forget();
+	batches = 0;
+	keeping = false;
+	p = pump_new_held(loop, kept, &calls, NULL, 6);
+	ok(pump_write(p, "hello world", 11, true) == 0 && written == 6, "held: nothing is written");
+	for (size_t i = 0; i < ntaken; i++)
+		pump_replay(p, taken[i].s, taken_bytes + taken[i].at, taken[i].n);
+	is_str(log_text, first, "the same lines come again");
+	ok(batches == first_batches, "in the same batches");
+	pump_go(p);
+	run_for(50);
+	ok(strstr(log_text, "=three|") != NULL, "and the rest of the last one");
+	ok(written == 11 && stdin_ends == 1, "only what was missing is written, then its end");
+	ok(read(theirs[0], buf, sizeof(buf)) == 11 && memcmp(buf, "hello world", 11) == 0,
+	        "it reads all of it once");
+	/* The ends of the streams can be replayed too. */
+	pump_replay(p, PUMP_STDOUT, "", 0);
+	pump_replay(p, PUMP_STDERR, "", 0);
+	ok(pump_drained(p) && drained == 0, "at their ends");
+	pump_go(p);
+	run_for(2000);
+	ok(drained == 1, "which is told later, once");
+	pump_close(p);
+	run_for(20);
+	for (int i = 0; i < 3; i++)
+		close(theirs[i]);
+}
+
 int main(void)
 {
 	struct err e;
@@ -266,6 +363,7 @@ int main(void)
 	int before = fd_count();
 	pumped();
 	given_up();
+	replayed();
 	ok(fd_count() == before, "no descriptor is left: %d, %d", before, fd_count());
 	return done();
 }

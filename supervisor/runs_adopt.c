@@ -1,0 +1,251 @@
+/*
+ * Runs of an earlier supervisor whose jails are still there.
+ *
+ * agentboxd tells of each such jail and gives the ends of its program's stdio.
+ * The run is made again from its record, the harness it began with (in its
+ * journal) and what agentboxd knows of the jail; then the journal is given to a
+ * fresh driver, whose events are dropped as many as the log has already.
+ * Whatever jail is not taken that way is killed.
+ */
+#include "supervisor/runs.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "supervisor/active.h"
+#include "supervisor/daemon.h"
+#include "supervisor/eventlog.h"
+#include "supervisor/harnesses.h"
+#include "supervisor/hash.h"
+#include "supervisor/journal.h"
+#include "supervisor/runner_start.h"
+#include "supervisor/runner_work.h"
+#include "supervisor/runs_private.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct left {
+	struct list link; /* in runs.left until it is taken; then, on its way out, in none */
+	struct runs *runs;
+	struct jail_found jail;
+	int fds[3];              /* owned: stdin or -1, stdout, stderr */
+	struct jail_watch watch; /* on its way out */
+	struct session *session; /* held until it is gone, or NULL */
+};
+
+static void left_free(struct left *x)
+{
+	list_remove(&x->link);
+	for (int i = 0; i < 3; i++)
+		fd_close(x->fds[i]);
+	free(x);
+}
+
+void runs_found(struct runs *rs, const struct jail_found *jail, int fds[MSG_FDS])
+{
+	struct left *x = xnew(struct left);
+	x->runs = rs;
+	x->jail = *jail;
+	int from = jail->flags & FOUND_STDIN ? 0 : 1; /* the first that came along */
+	x->fds[0] = -1;
+	for (int i = from; i < 3; i++)
+		x->fds[i] = take_fd(fds[i - from]);
+	list_append(&rs->left, &x->link);
+}
+
+static struct left *find_left(struct runs *rs, const char *run)
+{
+	list_for_each (x, &rs->left, struct left, link)
+		if (strcmp(x->jail.run, run) == 0)
+			return x;
+	return NULL;
+}
+
+/* ---- the harness it began with ---- */
+
+struct source {
+	struct harness *harness;
+	struct err *e;
+};
+
+static int read_harness(void *ctx, enum journal_type t, const char *p, size_t n)
+{
+	struct source *s = ctx;
+	const char *end = t == JOURNAL_HARNESS ? memchr(p, '\0', n) : NULL;
+	if (!end)
+		return err_set(s->e, -EBADMSG, "its journal does not begin with a harness");
+	size_t len = n - (size_t)(end + 1 - p);
+	s->harness = harness_parse(p, end + 1, len, NULL, NULL, s->e);
+	return s->harness ? -ECANCELED : s->e->code; /* no more records are wanted */
+}
+
+/* A program that wrote nothing yet to anyone begins as any other. */
+static struct harness *harness_of(
+        struct runs *rs, const struct unfinished *f, struct journal *j, struct err *e)
+{
+	struct source s = {.e = e};
+	if (!j)
+		return harnesses_get(rs->daemon->harnesses, f->harness, &s.harness, e) < 0
+		               ? NULL
+		               : s.harness;
+	(void)err_set(e, -EBADMSG, "its journal is empty");
+	int rc = journal_each(j, read_harness, &s, e);
+	return rc == -ECANCELED ? s.harness : NULL;
+}
+
+/* ---- what the log has already ---- */
+
+static void count_line(void *ctx, const char *type, size_t type_len, const char *line, size_t n)
+{
+	struct run *r = ctx;
+	char name[32] = "";
+	if (type_len < sizeof(name))
+		memcpy(name, type, type_len);
+	int t = event_by_name(name);
+	if (t < 0)
+		return;
+	r->muted += active_from_agent((enum event_type)t);
+	if (t != EVENT_LIMIT_HIT)
+		return;
+	auto_json struct json *event = json_parse(line, n, NULL);
+	(void)buf_puts(&r->adopted->limits, json_str(event, "limit", ""));
+	(void)buf_putc(&r->adopted->limits, '\n'); /* few, and each only once */
+}
+
+/* ---- going on ---- */
+
+static void take_jail(struct run *r, struct left *x)
+{
+	struct session *s = r->session;
+	r->adopted->jail = x->jail;
+	r->exec = x->jail.exec;
+	r->layers = x->jail.layers;
+	r->fallback = x->jail.fallback;
+	r->disk = x->jail.disk;
+	for (int i = 0; i < 3; i++)
+		r->fds[i] = take_fd(x->fds[i]);
+	s->jail = x->jail.jail;
+	s->policy_generation = r->plan.policy_generation;
+	memcpy(s->policy, x->jail.policy, sizeof(s->policy));
+	runner_work_watch(r);
+	jails_watch(r->d->jails, x->jail.jail, &r->watch);
+	left_free(x);
+}
+
+/* Of the jail where there is no journal: it was made at once when the run got its slot. */
+static void take_times(struct run *r)
+{
+	const struct journal_state *kept = r->journal ? journal_state(r->journal) : NULL;
+	int64_t made_us = clock_mono_us() - r->adopted->jail.age_ms * 1000;
+	r->queued_us = kept ? kept->queued_us : made_us;
+	r->slot_us = kept ? kept->slot_us : made_us;
+	r->started_us = kept ? kept->started_us : 0;
+	runner_start_deadline(
+	        r, kept ? kept->deadline_us : made_us + (int64_t)r->plan.timeout_ms * 1000);
+}
+
+static void go_on(struct runs *rs, struct run *r, struct left *x)
+{
+	take_jail(r, x);
+	take_times(r);
+	bool began = r->journal != NULL;
+	if (began)
+		eventlog_each(rs->daemon->log, r->session->id, r->id, r->from_seq, count_line, r);
+	list_append(&rs->active[hash_text(r->id) % RUNS_BUCKETS], &r->link);
+	sched_resume(rs->sched, &r->job, &r->session->lane, r->session->user);
+	log_info("r=%s: goes on in jail %llu", r->id, (unsigned long long)r->session->jail);
+	active_step(r, began ? RUN_EVENT_ADOPTED : RUN_EVENT_STARTED);
+	runner_work_catch_up(r);
+}
+
+/* Takes the journal. */
+static int adopt(
+        struct runs *rs, struct unfinished *f, struct left *x, struct journal *j, struct err *e)
+{
+	struct session *s;
+	struct harness *h = harness_of(rs, f, j, e);
+	int rc = h ? sessions_hold(rs->daemon->sessions, f->user, f->goal, &s, e) : e->code;
+	if (rc == 0 && s->lane.busy) {
+		rc = err_set(e, -EBUSY, "another run of its session goes on");
+		sessions_drop(rs->daemon->sessions, s);
+	}
+	if (rc < 0) {
+		harness_unref(h);
+		journal_close(j);
+		return rc;
+	}
+	struct run *r = runs_revive(rs, f, h, s);
+	r->journal = j;
+	r->adopted = xnew(struct adopted);
+	r->adopted->limits = (struct buf)BUF_INIT(4096);
+	rc = runner_start_plan(r, e);
+	if (rc < 0) {
+		sessions_drop(rs->daemon->sessions, take(r->session));
+		active_free(r);
+		return rc;
+	}
+	go_on(rs, r, x);
+	return 1;
+}
+
+int runs_adopt(struct runs *rs, struct unfinished *f, struct err *e)
+{
+	struct daemon *d = rs->daemon;
+	struct left *x = find_left(rs, f->id);
+	if (!x || !(x->jail.flags & FOUND_EXEC))
+		return 0;
+	if (x->fds[1] < 0 || x->fds[2] < 0)
+		return err_set(e, -EMFILE, "agentboxd has lost the ends of its output");
+	auto_free char *started = eventlog_find(d->log, f->session, f->id, "run.started");
+	struct journal *j = started ? journal_open(d->journals_fd, f->id, e) : NULL;
+	if (started && !j)
+		return e->code;
+	return adopt(rs, f, x, j, e);
+}
+
+/* ---- what nobody takes ---- */
+
+static void let_go(struct left *x)
+{
+	struct runs *rs = x->runs;
+	jails_unwatch(rs->daemon->jails, &x->watch);
+	jails_release(rs->daemon->jails, x->jail.jail);
+	if (x->session)
+		runs_let_session(rs, x->session);
+	left_free(x);
+}
+
+static void on_gone(struct jail_watch *w, const struct jail_gone *gone)
+{
+	(void)gone;
+	let_go(container_of(w, struct left, watch));
+}
+
+static void discard(struct left *x)
+{
+	struct runs *rs = x->runs;
+	struct err e;
+	list_remove(&x->link);
+	if (x->jail.flags & FOUND_GONE) {
+		let_go(x);
+		return;
+	}
+	/* Its workspace is in use until the last process is gone. */
+	if (runs_keep_session(rs, x->jail.session, &x->session, &e) < 0)
+		log_debug("jail %llu: %s", (unsigned long long)x->jail.jail, e.text);
+	x->watch.gone = on_gone;
+	jails_watch(rs->daemon->jails, x->jail.jail, &x->watch);
+	jails_kill(rs->daemon->jails, x->jail.jail);
+}
+
+void runs_adopt_rest(struct runs *rs)
+{
+	list_for_each (x, &rs->left, struct left, link) {
+		log_info("jail %llu of run %s is not taken up and ends",
+		        (unsigned long long)x->jail.jail, x->jail.run);
+		discard(x);
+	}
+}

@@ -1,0 +1,209 @@
+#!/usr/bin/env bash
+# Runs that outlive their supervisor: killed at random, or replaced by a new binary, the next one
+# goes on where it was.  Nothing is lost, or the log says what.
+. tests/integration/lib.sh
+
+RANDOM=${ADOPT_SEED:=$((RANDOM))}
+echo "# ADOPT_SEED=$ADOPT_SEED"
+mkdir -p "$T/etc/harnesses" "$T/libexec" "$T/agents/claude/bin"
+cp "$BIN"/agentbox-* "$T/libexec/"
+# Claude Code as it was recorded, slowly, a line in two halves.
+grep -v '^$' tests/fixtures/claude/plan.jsonl >"$T/agents/claude/lines"
+cat >"$T/agents/claude/bin/claude" <<'S'
+#!/bin/sh
+read -r prompt || exit 7
+case $prompt in *heliotrope*) ;; *) exit 8 ;; esac
+while IFS= read -r line; do
+	rest=${line#??????????????????????????????}
+	printf %s "${line%"$rest"}"
+	sleep "$PACE"
+	printf '%s\n' "$rest"
+	sleep "$PACE"
+done </opt/agent/lines
+read -r more && exit 9
+exit 0
+S
+chmod 755 "$T/agents/claude/bin/claude"
+harness() {
+	local name=$1
+	shift
+	printf '%s\n' '---' "$@" '---' >"$T/etc/harnesses/$name.md"
+}
+harness slow-claude 'backend: claude' 'model: claude-sonnet-4-5' 'policy: demo' 'env: { PACE: "0.2" }'
+harness fast-claude 'backend: claude' 'model: claude-sonnet-4-5' 'policy: demo' 'env: { PACE: "0" }'
+cat >"$T/chatty" <<'S'
+i=0
+while [ $i -lt 400 ]; do
+	printf 'out %d ' $i
+	echo "err $i" >&2
+	sleep 0.01
+	printf 'and its end %d\n' $i
+	i=$((i + 1))
+done
+mkdir -p out && echo kept >out/file
+S
+harness chatty 'backend: exec' 'command: [sh, -c, "cat >/tmp/s; . /tmp/s"]' 'artifacts: [out/**]'
+harness greedy 'backend: exec' 'command: [sh, -c, "sleep 2; wc -c; sleep 1"]'
+harness sleeper 'backend: exec' 'command: [sh, -c, "trap : TERM; echo mine >/tmp/mark; echo on; while :; do sleep 1; done"]'
+harness short 'backend: exec' 'command: [sh, -c, "echo on; while :; do sleep 1; done"]' 'limits: { timeoutMs: 12000 }'
+harness ends 'backend: exec' 'command: [sh, -c, "echo on; sleep 1; echo off; mkdir out; echo x >out/x; exit 0"]' 'artifacts: [out/**]'
+: >"$T/etc/agentboxd.yaml"
+start_daemon --config "$T/etc/agentboxd.yaml" --libexec "$T/libexec" --agents "$T/agents" ||
+	{ echo "not ok 1 - start"; echo 1..1; exit 1; }
+answers() { abctl version --json; }
+super() { child_pid agentbox-supervisor; }
+run() { timeout 90 "$BIN/abctl" --socket "$T/sock" run "$1" -s "u/$2" -p "$3" --json >"$T/$2.out" 2>"$T/$2.err"; }
+begin() {
+	abctl run "$1" -s "u/$2" -p x --detach --json >"$T/$2.run"
+	id=$(json 'l.runId||l.run' <"$T/$2.run")
+	wait_for 10 sh -c "$BIN/abctl --socket $T/sock logs $id --json | grep -q agent.message"
+}
+ended() { abctl show "$id" --json | grep -q '"exit"'; }
+status() { abctl show "$id" --json | json 'l.status||l.result.status'; }
+# the successor must be another, and answer
+kill_super() {
+	local old
+	old=$(super)
+	kill -9 "$old"
+	wait_for 10 sh -c "p=\$(pgrep -P $DAEMON -f agentbox-supervisor) && test \$p != $old" && wait_for 10 answers
+}
+seq_ok() { json 'e.every((x,i)=>x.seq===i+1)&&e.filter(x=>x.type==="run.done").length===1&&l.type==="run.done"' <"$T/$1.out"; }
+gaps() { json 'e.filter(x=>x.type==="output.gap").length' <"$T/$1.out"; }
+# What the agent said and did, without what differs from run to run.
+said() {
+	json 'e.filter(x=>!/^(run|output)\./.test(x.type)).map(x=>{for(const k of["seq","ts","run","session"])delete x[k];return JSON.stringify(x)}).join("\n")' <"$1"
+}
+text() { json 'e.filter(x=>x.type==="agent.message").map(x=>x.text).join("")' <"$T/$1.out"; }
+errors() { json 'e.filter(x=>x.type==="agent.raw"&&x.stream==="stderr").map(x=>x.line).join()' <"$T/$1.out"; }
+want_text=$(for i in $(seq 0 399); do echo "out $i and its end $i"; done)
+want_errors=$(seq -s, -f 'err %g' 0 399)
+
+run fast-claude quiet heliotrope
+is 'the stand-in for Claude' "$(json 'l.result.status' <"$T/quiet.out")" succeeded
+said "$T/quiet.out" >"$T/want"
+ok 'says something' test "$(wc -l <"$T/want")" -gt 10
+
+# killed at random: lossless unless it is hit within a read, and then it says so
+judge() { # NAME...: chatty ones, or claude*
+	local n
+	for n in "$@"; do
+		is "$n: it ends well" "$(json 'l.result.status' <"$T/$n.out")" succeeded
+		is "$n: its numbers have no hole" "$(seq_ok "$n")" true
+		if [ "$(gaps "$n")" != 0 ]; then
+			echo "# $n: the log has an output.gap"
+			continue
+		fi
+		case $n in
+		claude*)
+			said "$T/$n.out" >"$T/now"
+			is "$n: all events are there, once" "$(diff "$T/want" "$T/now")" ''
+			;;
+		*)
+			is "$n: every byte is there, once" "$(text "$n")" "$want_text"
+			is "$n: and of its errors" "$(errors "$n")" "$want_errors"
+			is "$n: its artifact is kept" "$(json 'l.result.artifacts.map(a=>a.path).join()' <"$T/$n.out")" out/file
+			;;
+		esac
+	done
+}
+run slow-claude claude1 heliotrope &
+a=$!
+run chatty c1 "$(cat "$T/chatty")" &
+b=$!
+run chatty c2 "$(cat "$T/chatty")" &
+c=$!
+kills=0
+for _ in 1 2 3 4 5 6; do
+	sleep "0.$((RANDOM % 9 + 1))"
+	kill_super && kills=$((kills + 1))
+done 2>/dev/null
+is 'six supervisors were killed' $kills 6
+wait $a $b $c
+judge claude1 c1 c2
+like 'the client was told, and went on' "$(cat "$T/c1.err")" 'connection.*lost, trying again'
+ok 'the journals are gone' wait_for 5 sh -c "! ls $T/state/supervisor/journals | grep ."
+
+# two megabytes of input, of which the pipe takes 64 KiB before the supervisor dies
+head -c 2000000 /dev/zero | tr '\0' x >"$T/big"
+timeout 90 "$BIN/abctl" --socket "$T/sock" run greedy -s u/greedy -p - --json <"$T/big" >"$T/greedy.out" 2>"$T/greedy.err" &
+a=$!
+sleep 1
+kill_super
+wait $a
+is 'input goes on where it was' "$(text greedy)" 2000000
+
+begin short t
+sleep 8
+kill_super
+ok 'the time limit counts from the first start' wait_for 20 ended
+is 'it is a timeout' "$(status)" timeout
+ms=$(abctl logs "$id" --json | json 'l.result.durationMs')
+ok "in time (${ms} ms)" test "$ms" -lt 19500
+is 'and limit.hit is told once' "$(abctl logs "$id" --json | json 'e.filter(x=>x.type==="limit.hit").length')" 1
+
+begin sleeper x
+kill_super
+abctl cancel "$id" >/dev/null
+sleep 0.5
+kill_super
+ok 'a cancel that was accepted is not forgotten' wait_for 10 ended
+is 'it is cancelled' "$(status)" cancelled
+begin sleeper y
+kill_super
+session=$(json 'l.sessionId||l.session' <"$T/y.run")
+is 'a command joins the jail of a run that goes on' "$(timeout 20 "$BIN/abctl" --socket "$T/sock" exec u/y -- cat /tmp/mark 2>/dev/null)" mine
+abctl cancel "$id" >/dev/null
+ok 'and a later one can be cancelled' wait_for 10 ended
+
+# it ends while its supervisor does nothing: only agentboxd hears of it
+begin ends z
+old=$(super)
+kill -STOP "$old"
+sleep 2.5
+kill -9 "$old"
+ok 'an end that the dead one did not hear of' wait_for 10 ended
+is 'is the right one' "$(status)" succeeded
+is 'with all that was said' "$(abctl logs "$id" --json | json 'e.filter(x=>x.type==="agent.message").map(x=>x.text).join("")')" "$(printf 'on\noff')"
+is 'and its artifact' "$(abctl logs "$id" --json | json 'l.result.artifacts.map(a=>a.path).join()')" out/x
+
+# new binaries: nothing is lost at all
+renew() {
+	local f
+	for f in agentbox-supervisor agentbox-egress; do
+		cp "$T/libexec/$f" "$T/libexec/$f.new" && mv "$T/libexec/$f.new" "$T/libexec/$f"
+	done
+}
+old=$(super)
+ok 'a reload with the same programs' abctl reload
+sleep 0.5
+is 'leaves them' "$(super)" "$old"
+abctl exec "$session" -- sleep 60 >/dev/null 2>"$T/exec.err" &
+e=$!
+run slow-claude claude2 heliotrope &
+a=$!
+run chatty c3 "$(cat "$T/chatty")" &
+b=$!
+refused=0 same=0 lost=0
+for i in $(seq 20); do
+	[ $((i % 10)) = 1 ] && { run chatty "r$i" "$(cat "$T/chatty")" & pids="${pids:-} $!"; }
+	old=$(super)
+	renew
+	timeout 20 "$BIN/abctl" --socket "$T/sock" reload >/dev/null 2>>"$T/reload.err" || refused=$((refused + 1))
+	timeout 20 "$BIN/abctl" --socket "$T/sock" run hello -s "u/h$i" -p x --json >"$T/h.out" 2>/dev/null
+	[ "$(json 'l.result.status' <"$T/h.out")" = succeeded ] || lost=$((lost + 1))
+	wait_for 10 sh -c "p=\$(pgrep -P $DAEMON -f agentbox-supervisor) && test \$p != $old" || same=$((same + 1))
+done
+is 'twenty reloads are answered' "$refused$(cat "$T/reload.err")" 0
+is 'each brings another supervisor' $same 0
+is 'runs that begin meanwhile are not lost' $lost 0
+# shellcheck disable=SC2086 # a list of numbers
+wait $a $b ${pids:-}
+judge claude2 c3 r1 r11
+is 'and nothing was lost' "$(($(gaps claude2) + $(gaps c3) + $(gaps r1) + $(gaps r11)))" 0
+wait $e
+is 'a command of a client ends with the old supervisor' $? 111
+like 'which it is told' "$(cat "$T/exec.err")" 'replaced'
+like 'an orderly end' "$(cat "$T/log")" 'supervisor .* ended with exit code 0'
+is 'none was late' "$(grep -c 'does not make room' "$T/log")" 0
+ok 'nothing is left' wait_for 10 no_jail_processes
+finish
