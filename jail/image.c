@@ -130,7 +130,7 @@ int image_limit(int root, uint64_t bytes, struct err *e)
 {
 	struct statfs fs;
 	struct stat st;
-	uint64_t blocks;
+	uint64_t blocks = 0;
 	int r = usable(root, &fs, &blocks, e);
 	if (r < 0)
 		return r;

@@ -88,6 +88,20 @@ static void take_locks(void)
 	}
 }
 
+/* All that is queued: a busy directory's events may stand before another's. */
+static void take_events(int n, const int wd[COUNT(watched)], int seen[COUNT(watched)])
+{
+	char events[16384] __attribute__((aligned(8)));
+	ssize_t got;
+	while ((got = read(n, events, sizeof(events))) > 0)
+		for (ssize_t at = 0; at < got;) {
+			struct inotify_event *e = (void *)(events + at);
+			for (size_t i = 0; i < COUNT(watched); i++)
+				seen[i] += e->wd == wd[i];
+			at += (ssize_t)(sizeof(*e) + e->len);
+		}
+}
+
 /* Says which of the watched directories others used, until stdin ends. */
 static void watch(void)
 {
@@ -98,16 +112,10 @@ static void watch(void)
 	printf("held\n");
 	fflush(stdout);
 	struct pollfd p = {0, POLLIN, 0};
-	char byte, events[16384] __attribute__((aligned(8)));
-	while (poll(&p, 1, 50) == 0 || read(0, &byte, 1) > 0) {
-		ssize_t got = read(n, events, sizeof(events));
-		for (ssize_t at = 0; at < got;) {
-			struct inotify_event *e = (void *)(events + at);
-			for (size_t i = 0; i < COUNT(watched); i++)
-				seen[i] += e->wd == wd[i];
-			at += (ssize_t)(sizeof(*e) + e->len);
-		}
-	}
+	char byte;
+	while (poll(&p, 1, 50) == 0 || read(0, &byte, 1) > 0)
+		take_events(n, wd, seen);
+	take_events(n, wd, seen);
 	for (size_t i = 0; i < COUNT(watched); i++)
 		printf("saw %s: %s\n", watched[i], seen[i] ? "yes" : "no");
 }

@@ -104,7 +104,7 @@ $apt update && $apt install -y caller >/tmp/log 2>&1 || cat /tmp/log; caller; ls
 is 'apt over HTTP by the one way out' "$said" "$(printf 'caller was here\n2')"
 is 'whose helper has another user' "$(root -- sh -c "echo 'deb [trusted=yes] http://packages.agentbox/ repo/' >/etc/apt/sources.list
 $apt update; stat -c %U /var/lib/apt/lists/partial")" _apt
-like 'an apt that finds no such host says so' "$(root -- sh -c "echo 'deb [trusted=yes] http://deb.debian.org/ ./' >/etc/apt/sources.list; $apt update 2>&1")" 'not in policy|403|Failed'
+like 'an apt that finds no such host says so' "$(root -- sh -c "echo 'deb [trusted=yes] http://packages.example/ ./' >/etc/apt/sources.list; $apt update 2>&1")" 'not in policy|403|Failed'
 
 # ---- a harness ----
 run() { abctl run "$1" -s "u/$1" -p x --json 2>"$T/err" | json 'l.result.status+" "+l.result.artifacts.map(a=>a.path)+" "+l.result.finalText'; }
