@@ -33,6 +33,9 @@ int err_wrap(struct err *e, const char *fmt, ...) __attribute__((format(printf, 
 
 /* err_set with ": strerror(errno)" appended; returns -errno.  errno is read first. */
 int err_errno(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+#ifdef __clang_analyzer__
+#define err_errno(e, ...) ((void)err_errno(e, __VA_ARGS__), -EIO)
+#endif
 
 /* The kernel refused us, which is not the caller's doing: a code that would blame whoever asked
  * (EINVAL, EACCES, ENOENT ...) becomes -EIO, the text stays.  Returns the code. */

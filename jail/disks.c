@@ -513,7 +513,7 @@ static uint64_t nearly(uint64_t limit)
 
 uint32_t disk_look(struct disk *k)
 {
-	struct image_usage u;
+	struct image_usage u = {.bytes = 0};
 	if (k->above)
 		k->above = image_limit(k->tree, k->bytes, NULL) == 0;
 	if (usage(k, &u) < 0)

@@ -46,16 +46,17 @@ static uint64_t file_bytes(const struct image_size *s)
 void image_command(struct image_command *c, const struct image_size *size, bool tree)
 {
 	(void)snprintf(c->inodes, sizeof(c->inodes), "%llu",
-	        (unsigned long long)(size->inodes + OWN_INODES));
+	        (unsigned long long)size->inodes + OWN_INODES);
 	(void)snprintf(c->journal, sizeof(c->journal), "size=%d", size->bytes < SMALL ? 4 : 16);
 	(void)snprintf(c->blocks, sizeof(c->blocks), "%llu",
 	        (unsigned long long)(file_bytes(size) / BLOCK));
 	/* Features by name: /etc/mke2fs.conf does not decide.  lazy: tables that the sparse file
 	 * has as zeros already are not written. */
-	const char *const first[] = {"mke2fs", "-q", "-F", "-t", "ext4", "-O",
-	        "none,has_journal,ext_attr,dir_index,filetype,extent,64bit,flex_bg,sparse_super,"
-	        "large_file,huge_file,dir_nlink,extra_isize,metadata_csum",
-	        "-b", "4096", "-I", "256", "-m", "0", "-E",
+	static const char features[] = "none,has_journal,ext_attr,dir_index,filetype,extent,64bit,"
+	                               "flex_bg,sparse_super,large_file,huge_file,dir_nlink,"
+	                               "extra_isize,metadata_csum";
+	const char *const first[] = {"mke2fs", "-q", "-F", "-t", "ext4", "-O", features, "-b",
+	        "4096", "-I", "256", "-m", "0", "-E",
 	        "lazy_itable_init=1,lazy_journal_init=1,nodiscard", "-J", c->journal, "-N",
 	        c->inodes};
 	size_t n = 0;

@@ -26,7 +26,7 @@ static void mark(struct leases *l, uint32_t i, bool held)
 	l->count = held ? l->count + 1 : l->count - 1;
 }
 
-static uint32_t base_of(uint32_t i)
+uint32_t lease_base(uint32_t i)
 {
 	return (uint32_t)ID_STORE_BASE + i * (uint32_t)ID_BLOCK;
 }
@@ -94,12 +94,12 @@ int lease_take(struct leases *l, uint32_t *ret_base, struct err *e)
 			continue; /* another daemon's */
 		if (r < 0)
 			return err_set(e, r, "lease table: %s", strerror(-r));
-		if (has_process(base_of(i))) {
+		if (has_process(lease_base(i))) {
 			(void)lock_byte(l->fd, i, F_UNLCK);
 			continue;
 		}
 		mark(l, i, true);
-		*ret_base = base_of(i);
+		*ret_base = lease_base(i);
 		return 0;
 	}
 	return err_set(e, -EAGAIN, "no block of user ids is free (%u held here)", l->count);
@@ -113,7 +113,7 @@ uint32_t lease_index(uint32_t base)
 int lease_drop(struct leases *l, uint32_t base)
 {
 	uint32_t i = lease_index(base);
-	assert(base > ID_STORE_BASE && i <= ID_LEASES && base_of(i) == base && is_held(l, i));
+	assert(base > ID_STORE_BASE && i <= ID_LEASES && lease_base(i) == base && is_held(l, i));
 	int r = lock_byte(l->fd, i, F_UNLCK); /* may have to split a range, which takes memory */
 	if (r == 0)
 		mark(l, i, false);

@@ -37,6 +37,7 @@ void leases_close(struct leases *l); /* gives every block back */
 /* *ret_base is the first id of the block.  -EAGAIN when every block is taken. */
 MUST_USE int lease_take(struct leases *l, uint32_t *ret_base, struct err *e);
 uint32_t lease_index(uint32_t base); /* 1 .. ID_LEASES */
+uint32_t lease_base(uint32_t index);
 /* base: one that lease_take gave.  On failure it stays held. */
 int lease_drop(struct leases *l, uint32_t base);
 

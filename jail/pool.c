@@ -16,11 +16,6 @@ enum { POOL_QUIET_MS = 4 };
 
 enum { LOOK_MS = 100 }; /* between two looks at what could not be removed */
 
-struct leftover {
-	struct list link; /* in pool.leftovers */
-	uint32_t base;    /* of a block whose cgroup is still there */
-};
-
 struct pooled {
 	struct list link; /* in pool.kits */
 	uint32_t policy;
@@ -33,7 +28,6 @@ void pool_init(struct pool *p, struct leases *leases, const struct cgroup_tree *
 	p->leases = leases;
 	p->tree = tree;
 	list_init(&p->kits);
-	list_init(&p->leftovers);
 }
 
 /* ---- leases, and what keeps them ---- */
@@ -56,9 +50,8 @@ int pool_end_lease(struct pool *p, uint32_t base, struct err *e)
 	int r = cgroup ? -EBUSY : lease_drop(p->leases, base);
 	if (r == 0)
 		return 0;
-	struct leftover *l = xnew(struct leftover);
-	l->base = base;
-	list_append(&p->leftovers, &l->link);
+	p->nkept += !p->kept[lease_index(base)];
+	p->kept[lease_index(base)] = true;
 	return cgroup ? err_set(e, r,
 	                        "cgroup %s is still there: its block of user ids is kept "
 	                        "until it is gone",
@@ -70,20 +63,21 @@ int pool_end_lease(struct pool *p, uint32_t base, struct err *e)
 int64_t pool_clear_leftovers(struct pool *p)
 {
 	int64_t now = clock_mono_ms();
-	if (list_empty(&p->leftovers))
+	if (!p->nkept)
 		return -1;
 	if (now < p->look_ms)
 		return p->look_ms - now;
-	list_for_each (l, &p->leftovers, struct leftover, link) {
+	for (uint32_t i = 1; i <= ID_LEASES; i++) {
 		char name[CGROUP_NAME_MAX];
-		name_cgroup(p->cgroups[lease_index(l->base)], name);
-		if (cgroup_sweep(p->tree, name, 0, NULL) < 0 || lease_drop(p->leases, l->base) < 0)
+		name_cgroup(p->cgroups[i], name);
+		if (!p->kept[i] || cgroup_sweep(p->tree, name, 0, NULL) < 0 ||
+		        lease_drop(p->leases, lease_base(i)) < 0)
 			continue;
-		list_remove(&l->link);
-		free(l);
+		p->kept[i] = false;
+		p->nkept--;
 	}
 	p->look_ms = now + LOOK_MS;
-	return list_empty(&p->leftovers) ? -1 : LOOK_MS;
+	return p->nkept ? LOOK_MS : -1;
 }
 
 /* ---- kits ---- */
@@ -116,10 +110,6 @@ void pool_done(struct pool *p)
 		return;
 	empty(p);
 	(void)pool_clear_leftovers(p); /* the rest is the next start's */
-	list_for_each (l, &p->leftovers, struct leftover, link) {
-		list_remove(&l->link);
-		free(l);
-	}
 }
 
 void pool_reset(struct pool *p, const struct policy_set *set)

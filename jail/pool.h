@@ -26,9 +26,10 @@ struct pool {
 	const struct policy_set *set;   /* until pool_reset */
 	unsigned depth[LIMIT_POLICIES]; /* kits waiting, by policy */
 	bool wanted[LIMIT_POLICIES];
-	struct list kits;      /* of struct pooled */
-	struct list leftovers; /* of struct leftover: blocks kept after their jail's end */
-	int64_t look_ms;       /* when to look at those again */
+	struct list kits;         /* of struct pooled */
+	bool kept[ID_LEASES + 1]; /* blocks kept after their jail's end, by their index */
+	unsigned nkept;
+	int64_t look_ms;                 /* when to look at those again */
 	uint64_t cgroups[ID_LEASES + 1]; /* by block: the serial in its cgroup's name */
 	uint64_t serial;                 /* names cgroups */
 	int64_t taken_ms;                /* the last pool_take */

@@ -13,6 +13,7 @@
 #include "jail/mounts.h"
 #include "jail/sessions.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <signal.h>
@@ -234,10 +235,11 @@ static int op_make(void *ctx, const struct broker_make *m, struct broker_call *c
 	r = open_places(d, &places, m, c, e);
 	if (r < 0)
 		return r;
-	struct launched l;
+	struct launched l = {.pid = -1};
 	r = launch(d, m, &places, c->exec_fd, &l, e);
 	if (r < 0)
 		return r;
+	assert(l.kit);
 	struct launch_stdio stdio = l.stdio;
 	l.stdio = (struct launch_stdio)LAUNCH_STDIO_NONE;
 	struct jail *j;

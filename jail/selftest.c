@@ -15,6 +15,7 @@
 #include "proto/exec.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -115,6 +116,7 @@ static void see_way_out(struct findings *f, const struct kit *k)
 {
 	struct sockaddr_storage at = {0};
 	socklen_t len = sizeof(at);
+	assert(k);
 	auto_close int fd = accept4(k->listeners[EGRESS_TLS], NULL, NULL, SOCK_CLOEXEC);
 	char text[INET6_ADDRSTRLEN] = "";
 	if (fd < 0 || getsockname(fd, (struct sockaddr *)&at, &len) < 0) {
