@@ -70,7 +70,8 @@ begin() {
 		;;
 	*)
 		: >"$T/said"
-		abctl jail --policy noise --env CEILING=134217728 -- /fakes/noise "$1" >"$T/said" 2>/dev/null &
+		# not abctl(): of that a kill would end the shell alone
+		"$BIN/abctl" --socket "$T/sock" jail --policy noise --env CEILING=134217728 -- /fakes/noise "$1" >"$T/said" 2>/dev/null &
 		jail=$!
 		wait_for 60 grep -q ready "$T/said"
 		;;
