@@ -331,8 +331,14 @@ static int adopt_confined(int dir, uint32_t project, pid_t parent)
 		return -errno;
 	if (getppid() != parent)
 		return -ESRCH;
+	/* It may take minutes.  What else agentboxd has open is not to stay open for so long: the
+	 * ends of agents' stdin, what waits for an unmounting. */
+	enum { DIR_FD = 3 };
+	if ((dir != DIR_FD && dup3(dir, DIR_FD, O_CLOEXEC) < 0) ||
+	        close_range(DIR_FD + 1, ~0u, 0) < 0)
+		return -errno;
 	int r = keep_two_capabilities();
-	return r < 0 ? r : adopt_dir(dir, project, 0);
+	return r < 0 ? r : adopt_dir(DIR_FD, project, 0);
 }
 
 int session_adopt(int dir, uint32_t project, struct child *ret, struct err *e)

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <sched.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -142,6 +143,33 @@ static void test_sessions(const char *name)
 	state_close(&s);
 }
 
+/* Nothing of ours stays open in the child that counts: it finds room where we have none. */
+static void test_adopt(void)
+{
+	auto_close int dir = new_dir("adopted");
+	must(mkdirat(dir, "a", 0700) == 0, "a directory with one in it");
+	struct rlimit before, low;
+	must(getrlimit(RLIMIT_NOFILE, &before) == 0, "limit of descriptors");
+	low = before;
+	low.rlim_cur = 64;
+	must(setrlimit(RLIMIT_NOFILE, &low) == 0, "a low one");
+	int fds[64], n = 0;
+	while (n < 64 && (fds[n] = dup(dir)) >= 0)
+		n++;
+	fd_close(fds[--n]); /* for the pidfd; in the child, for one directory of two */
+	struct child c = CHILD_NONE;
+	struct err e = {0};
+	int r = session_adopt(dir, 0, &c, &e);
+	while (n > 0)
+		fd_close(fds[--n]);
+	must(setrlimit(RLIMIT_NOFILE, &before) == 0 && r == 0, "counting begins %s", e.text);
+	int status = child_reap(&c, -1);
+	/* what it ends with is up to the file system, which need not have projects */
+	ok(WIFEXITED(status) && WEXITSTATUS(status) != EMFILE,
+	        "the child that counts has no descriptors of ours: %s",
+	        strerror(WEXITSTATUS(status)));
+}
+
 static void test_state(void)
 {
 	auto_free char *path = xasprintf("%s/state", root);
@@ -173,6 +201,7 @@ int main(void)
 	must(unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_SHARED, NULL) == 0,
 	        "mounts that propagate");
 	test_sessions("shared");
+	test_adopt();
 	test_state();
 	auto_close int dir = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	ok(tree_empty(dir) == 0 && rmdir(root) == 0, "cleaned up");
