@@ -269,6 +269,12 @@ static bool limited(const struct limits *l)
 	return l->disk_bytes || l->inodes;
 }
 
+/* No image has more: a harness that may ask for any number must not get one that cannot be made. */
+static uint64_t image_inodes(uint64_t limit)
+{
+	return limit < MAX_INODES ? limit : MAX_INODES;
+}
+
 /* Bytes for the most that the policy gives, so that harnesses which take less do not have it made
  * anew; inodes cannot be occupied by a ballast, so they are what is asked. */
 static int size_of(
@@ -281,7 +287,7 @@ static int size_of(
 	ret->bytes = ceiling && ceiling < all ? ceiling : all;
 	uint64_t some = ret->bytes / BYTES_PER_INODE;
 	some = some < MIN_INODES ? MIN_INODES : some > MAX_INODES ? MAX_INODES : some;
-	ret->inodes = ask->limits->inodes ? ask->limits->inodes : some;
+	ret->inodes = ask->limits->inodes ? image_inodes(ask->limits->inodes) : some;
 	return 0;
 }
 
@@ -337,7 +343,7 @@ static int open_image(const struct disks *d, const struct disks_ask *ask, int di
 	 */
 	if (fchmodat(root, ".", 0700, 0) < 0 || fchownat(root, ".", 0, 0, 0) < 0)
 		return err_errno(e, IMAGE);
-	const struct image_size need = {.bytes = l->disk_bytes, .inodes = l->inodes};
+	const struct image_size need = {.bytes = l->disk_bytes, .inodes = image_inodes(l->inodes)};
 	bool fits = !limited(l) || image_fits(root, &need);
 	if (!fits && !ask->as_it_is)
 		return d->method == JAIL_DISK_NONE

@@ -111,7 +111,8 @@ bool image_fits(int root, const struct image_size *size)
 	uint64_t blocks = 0;
 	if (usable(root, &fs, &blocks, NULL) < 0)
 		return false;
-	uint64_t groups = fs.f_blocks / GROUP_BLOCKS + 2;
+	/* f_blocks is without the inode tables, of which there can be more than of all else. */
+	uint64_t groups = (fs.f_blocks + fs.f_files / ROUNDING) / GROUP_BLOCKS + 3;
 	uint64_t inodes = size->inodes + OWN_INODES;
 	if (blocks * BLOCK < size->bytes)
 		return false;

@@ -110,6 +110,32 @@ static void sizes(const struct disks *d)
 	}
 }
 
+/* Whoever may narrow a policy may ask for more names than any file system has: that is no way to
+ * have no limit at all. */
+static void too_many(const struct disks *d)
+{
+	char id[ID_MAX];
+	id_new("ses", id);
+	struct limits l = {.disk_bytes = 8 * MIB, .inodes = UINT64_MAX / 2};
+	struct disk k = DISK_NONE;
+	struct err e = {0};
+	must(session(d, id, &l, &k, &e) == 0 && k.method == JAIL_DISK_IMAGE,
+	        "more inodes than there can be %s", e.text);
+	ok(about(fill(k.workspace, "f", 2 * l.disk_bytes), l.disk_bytes), "the disk has its limit");
+	disk_done(&k, NULL);
+	struct disks_ask ask = {.session = id, .limits = &l, .ceiling = &l};
+	struct disks_job job = DISKS_JOB_NONE;
+	int r;
+	while ((r = disks_session(d, &ask, &k, &job, &e)) == -EINPROGRESS &&
+	        job.work == DISKS_WAIT) {
+		disks_job_abort(&job);
+		usleep(5000);
+	}
+	ok(r == 0 && k.method == JAIL_DISK_IMAGE, "and it is not made anew for the next run");
+	disks_job_abort(&job);
+	disk_done(&k, NULL);
+}
+
 static void same_session(const struct disks *d)
 {
 	char id[ID_MAX];
@@ -217,6 +243,7 @@ int main(void)
 	d.method = JAIL_DISK_IMAGE;
 	d.mke2fs = "/sbin/mke2fs";
 	sizes(&d);
+	too_many(&d);
 	same_session(&d);
 	taken_over(&d);
 	refused(&d);
