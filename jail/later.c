@@ -1,6 +1,7 @@
 #include "jail/later.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/limits.h"
 #include "base/mem.h"
 
 #include <string.h>
@@ -19,6 +20,7 @@ struct later {
 	int exec_fd; /* owned */
 	struct disks_job job;
 	bool no_room; /* the child was killed for that */
+	bool worked;  /* some work was done for it before */
 	struct watch ended;
 	struct alarm look;
 	int64_t until_ms;
@@ -30,6 +32,7 @@ static void free_later(struct later *l)
 	poller_remove(l->all->poller, &l->ended);
 	alarm_clear(&l->look);
 	list_remove(&l->link);
+	l->all->count--;
 	disks_job_abort(&l->job);
 	fd_close(l->exec_fd);
 	free(l);
@@ -101,12 +104,29 @@ int laters_add(struct laters *l, const struct jail_make *m, int exec_fd, struct 
         struct err *e)
 {
 	int64_t now = clock_mono_ms();
+	bool worked = l->asking && (l->asking->worked || l->asking->job.work != DISKS_WAIT);
+	if (worked && job->work != DISKS_WAIT) { /* nor would it be done the next time */
+		int r = err_set(e, -EIO,
+		        "layer limit.disk: what was made for the files of %s does not fit "
+		        "(remedy: another limits.inodes)",
+		        job->session);
+		fd_close(exec_fd);
+		disks_job_abort(job);
+		return r;
+	}
 	struct later *w = xnew(struct later);
-	*w = (struct later){.all = l, .msg = *m, .exec_fd = exec_fd, .until_ms = patience(l, now)};
+	*w = (struct later){.all = l,
+	        .msg = *m,
+	        .exec_fd = exec_fd,
+	        .worked = worked,
+	        .until_ms = patience(l, now)};
 	w->job = *job;
 	*job = (struct disks_job)DISKS_JOB_NONE;
+	if (l->asking) /* as it is, once it is unmounted: the work is not begun again */
+		w->failed = l->asking->failed;
 	alarm_init(&w->look, on_look);
 	list_append(&l->waiting, &w->link);
+	l->count++;
 	int r = 0;
 	if (w->job.work != DISKS_WAIT)
 		r = poller_add(l->poller, &w->ended, w->job.child.pidfd, EPOLLIN, on_ended, e);
@@ -119,6 +139,11 @@ int laters_add(struct laters *l, const struct jail_make *m, int exec_fd, struct 
 	}
 	alarm_set(l->poller, &w->look, w->job.work == DISKS_WAIT ? UNMOUNT_LOOK_MS : ROOM_LOOK_MS);
 	return 0;
+}
+
+bool laters_full(const struct laters *l)
+{
+	return l->count - (l->asking ? 1 : 0) >= LIMIT_JAILS;
 }
 
 bool laters_has(const struct laters *l, const char *session)

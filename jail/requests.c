@@ -112,15 +112,16 @@ static int open_agent(const struct daemon *d, const char *name, struct err *e)
 /* What could not be done for the limits of a session: refused where the policy requires them, else
  * the session is opened as it is, and the run's record says what is missing. */
 static int without_limits(struct daemon *d, struct disks_ask *ask, const struct policy *policy,
-        struct disk *ret, const struct err *why, struct err *e)
+        struct disk *ret, struct disks_job *job, const struct err *why, struct err *e)
 {
 	/* Without room least of all: the host's disk is what the limit is for. */
 	if (why->code == -ENOSPC || policy->required & LAYER_BIT(LAYER_LIMIT_DISK))
 		return err_set(e, why->code, "%s", why->text);
-	log_warn("%s; policy '%s' only warns", why->text, policy->name);
 	ask->as_it_is = true;
-	struct disks_job none = DISKS_JOB_NONE;
-	return disks_session(&d->disks, ask, ret, &none, e);
+	int r = disks_session(&d->disks, ask, ret, job, e);
+	if (r == 0)
+		log_warn("%s; policy '%s' only warns", why->text, policy->name);
+	return r;
 }
 
 static int open_session(struct daemon *d, struct disk *ret, const struct broker_make *m,
@@ -129,6 +130,8 @@ static int open_session(struct daemon *d, struct disk *ret, const struct broker_
 	/* Two jails with different owners' maps on one workspace: nobody asks for that. */
 	if (jails_with_session(&d->jails, m->session) || laters_has(&d->laters, m->session))
 		return err_set(e, -EBUSY, "session %s has a live jail", m->session);
+	if (laters_full(&d->laters))
+		return err_set(e, -EAGAIN, "%d sessions are being made ready already", LIMIT_JAILS);
 	struct disks_ask ask = {.session = m->session,
 	        .limits = &m->limits,
 	        .ceiling = &m->policy->limits,
@@ -136,15 +139,14 @@ static int open_session(struct daemon *d, struct disk *ret, const struct broker_
 	        .may_be_lost = m->policy->flags & POLICY_VOLATILE};
 	struct disks_job job = DISKS_JOB_NONE;
 	const struct err *failed = laters_failed(&d->laters);
-	if (failed)
-		return without_limits(d, &ask, m->policy, ret, failed, e);
 	struct err why;
-	int r = disks_session(&d->disks, &ask, ret, &job, &why);
-	if (r == -EINPROGRESS) {
-		r = laters_add(&d->laters, m->asked, take_fd(c->exec_fd), &job, e);
-		return r < 0 ? r : -EINPROGRESS;
-	}
-	return r < 0 ? without_limits(d, &ask, m->policy, ret, &why, e) : 0;
+	int r = failed ? -EIO : disks_session(&d->disks, &ask, ret, &job, &why);
+	if (r < 0 && r != -EINPROGRESS)
+		r = without_limits(d, &ask, m->policy, ret, &job, failed ? failed : &why, e);
+	if (r != -EINPROGRESS)
+		return r;
+	r = laters_add(&d->laters, m->asked, take_fd(c->exec_fd), &job, e);
+	return r < 0 ? r : -EINPROGRESS;
 }
 
 static int open_places(struct daemon *d, struct places *p, const struct broker_make *m,
