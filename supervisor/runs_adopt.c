@@ -165,7 +165,7 @@ static void go_on(struct runs *rs, struct run *r, struct left *x)
 static int adopt(
         struct runs *rs, struct unfinished *f, struct left *x, struct journal *j, struct err *e)
 {
-	struct session *s;
+	struct session *s = NULL;
 	struct harness *h = harness_of(rs, f, j, e);
 	int rc = h ? sessions_hold(rs->daemon->sessions, f->user, f->goal, &s, e) : e->code;
 	if (rc == 0 && s->lane.busy) {
