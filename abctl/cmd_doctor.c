@@ -99,8 +99,9 @@ static int run(struct cli *cli, const void *args, int argc, char **argv)
 	buf_puts(&b, "\n");
 	table_write(&b, checks, json_get(j, "host"), 0);
 	write_isolation(&b, json_get(j, "isolation"));
-	buf_printf(&b, "\npolicy '%s' %s on this host\n", json_str(j, "policy", "default"),
-	        ok ? "can be met" : "cannot be met: see the remedies above");
+	buf_printf(&b, "\npolicy '%s' %s\n", json_str(j, "policy", "default"),
+	        ok ? "can be met on this host"
+	           : "cannot be met on this host: see the remedies above");
 	r = show_text(&b);
 	return r ? r : ok ? EXIT_DONE : EXIT_FAILED;
 }

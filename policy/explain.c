@@ -404,12 +404,12 @@ static int no_policy(const struct err *e)
 }
 
 static const struct subject {
-	const char *name, *option;
+	const char *name, *option, *words;
 	int (*fn)(const struct lookup *l, int argc, char **argv);
 } subjects[] = {
-        {"syscall", "--syscall", explain_syscall},
-        {"path", "--path", explain_path},
-        {"host", "--host", explain_host},
+        {"syscall", "--syscall", "NAME|N [ARG...]", explain_syscall},
+        {"path", "--path", "PATH [read|write]", explain_path},
+        {"host", "--host", "HOST[:PORT]", explain_host},
 };
 
 static int not_understood(const char *word)
@@ -429,8 +429,10 @@ static int explain_asked(const struct lookup *l, int argc, char **argv)
 		const struct subject *s = subjects, *end = subjects + ARRAY_LEN(subjects);
 		while (s < end && strcmp(argv[i], s->name) != 0 && strcmp(argv[i], s->option) != 0)
 			s++;
-		if (s == end || i + 1 == argc)
+		if (s == end)
 			return not_understood(argv[i]);
+		if (i + 1 == argc)
+			return report_usage("explain: '%s' needs %s", argv[i], s->words);
 		int words = strcmp(argv[i], s->option) == 0 ? 1 : argc - i - 1;
 		int code = s->fn(l, words, argv + i + 1);
 		if (code != POLICYC_OK)

@@ -1,6 +1,5 @@
 #include "policy/keys.h"
 #include "base/mem.h"
-#include "policy/units.h"
 
 #include <ctype.h>
 #include <stdarg.h>
@@ -162,7 +161,7 @@ static const struct {
         [KEY_CPUS] = {units_milli, "a number of cpus (2, 1.5)"},
 };
 
-static void number_text(enum key_type type, uint64_t value, char out[UNITS_TEXT_MAX])
+void keys_number_text(enum key_type type, uint64_t value, char out[UNITS_TEXT_MAX])
 {
 	if (type == KEY_BYTES)
 		units_print_bytes(value, out);
@@ -193,12 +192,12 @@ static int get_number(
 		        numbers[row->type].want);
 	char bound[UNITS_TEXT_MAX];
 	if (value < row->min) {
-		number_text(row->type, row->min, bound);
+		keys_number_text(row->type, row->min, bound);
 		return keys_error(k, n->line, "'%.60s': %.40s is too small, the least is %s%s",
 		        key_of(n), n->text, bound, row->none ? " (or none)" : "");
 	}
 	if (row->max && value > row->max) {
-		number_text(row->type, row->max, bound);
+		keys_number_text(row->type, row->max, bound);
 		return keys_error(k, n->line, "'%.60s': %.40s is too large, the most is %s",
 		        key_of(n), n->text, bound);
 	}

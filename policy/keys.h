@@ -15,6 +15,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "policy/forms.h"
+#include "policy/units.h"
 #include "policy/yaml.h"
 
 #include <stdbool.h>
@@ -96,6 +97,9 @@ int keys_unknown(const struct keys_ctx *k, int line, const char *what, const cha
         const char *const *names);
 /* The value must be of this kind: else an error that names the key. */
 MUST_USE int keys_kind(const struct keys_ctx *k, const struct yaml_node *n, enum yaml_kind want);
+
+/* A number of this type as a file would say it. */
+void keys_number_text(enum key_type type, uint64_t value, char out[UNITS_TEXT_MAX]);
 
 /* A list of texts as an owned, NULL-terminated array. */
 MUST_USE int keys_list(const struct keys_ctx *k, const struct yaml_node *seq, form_fn *form,

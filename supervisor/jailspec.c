@@ -2,6 +2,7 @@
 
 #include "base/limits.h"
 #include "base/mem.h"
+#include "policy/limits_keys.h"
 #include "policy/units.h"
 #include "proto/exec.h"
 #include "supervisor/body.h"
@@ -30,6 +31,29 @@ static const struct {
         {"wall", units_time_ms, offsetof(struct limits, wall_ms)},
 };
 
+/* What a policy may say at least.  Below it a jail may not even come up: PID 1 takes the program's
+ * stdio as descriptors of its own. */
+static const struct key *row_of(const struct key_table *t, size_t offset)
+{
+	for (const struct key *k = t->keys; k < t->keys + t->n; k++) {
+		const struct key *found = k->sub ? row_of(k->sub, offset) : k;
+		if (found && found->offset == offset)
+			return found;
+	}
+	return NULL;
+}
+
+static int check_least(
+        const char *name, const char *text, uint64_t value, const struct key *row, struct err *e)
+{
+	char least[UNITS_TEXT_MAX];
+	if (!row || value >= row->min)
+		return 0;
+	keys_number_text(row->type, row->min, least);
+	return err_set(
+	        e, -EINVAL, "limits.%s: %.40s is too small, the least is %s", name, text, least);
+}
+
 static int read_limit(const char *name, const struct json *v, struct limits *to, struct err *e)
 {
 	for (size_t i = 0; i < ARRAY_LEN(limit_keys); i++) {
@@ -42,6 +66,9 @@ static int read_limit(const char *name, const struct json *v, struct limits *to,
 			        "limits.%s: must be a text such as \"2G\", \"200\", \"1.5\" or "
 			        "\"30s\", and not zero",
 			        name);
+		const struct key *row = row_of(&limits_keys, limit_keys[i].offset);
+		if (check_least(name, text, value, row, e) < 0)
+			return -EINVAL;
 		memcpy((char *)to + limit_keys[i].offset, &value, sizeof(value));
 		return 0;
 	}

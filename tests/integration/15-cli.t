@@ -58,6 +58,7 @@ like 'one that only the kernel knows is refused' "$(abctl policy explain default
 usage 'a place that is no host' 'HOST\[:PORT\]' policy explain default --host nowhere:99999
 usage 'a slip in a name of a call' "did you mean 'mount'" policy explain default syscall muont
 usage 'in the word that says what is asked' "did you mean 'syscall'" policy explain default sycall mount
+usage 'a question without its word' "'path' needs PATH" policy explain default path
 usage 'in the name of a policy' "did you mean 'default'" policy explain defualt
 usage 'an argument that is no number' "argument 'x' of socket" policy explain default syscall socket x
 usage 'a path that is none' "not an absolute, normalised path" policy explain default path ../etc

@@ -115,6 +115,16 @@ static void test_jail(void)
 	ok(jail(ARGV "\"limits\":{\"memory\":\"lots\"}}", &m, "limits.memory: must be"),
 	        "no number");
 	ok(jail(ARGV "\"limits\":{\"memory\":\"0\"}}", &m, "limits.memory: must be"), "zero");
+	ok(jail(ARGV "\"limits\":{\"nofile\":\"63\"}}", &m,
+	           "limits.nofile: 63 is too small, the least "
+	           "is 64"),
+	        "fewer descriptors than a policy may give");
+	ok(jail(ARGV "\"limits\":{\"nofile\":\"64\"}}", &m, NULL) && m.narrow.nofile == 64,
+	        "as few as it may");
+	ok(jail(ARGV "\"limits\":{\"ioRead\":\"1\"}}", &m,
+	           "limits.ioRead: 1 is too small, the least "
+	           "is 4K"),
+	        "a limit in a map of its own");
 	ok(jail(ARGV "\"limits\":{\"mem\":\"1\"}}", &m, "limits.mem: unknown"), "an unknown one");
 	ok(jail(ARGV "\"binds\":[\"/srv/ro/a/b:/mnt/x\"]}", &m, NULL) && m.nbinds == 1 &&
 	                m.binds[0].index == 0 && !m.binds[0].writable &&
