@@ -13,6 +13,7 @@ static void vformat(char *to, size_t n, const char *fmt, va_list ap)
 }
 
 #undef err_set /* base/err.h: for the analyzer */
+#undef err_errno
 int err_set(struct err *e, int code, const char *fmt, ...)
 {
 	if (!e)

@@ -167,7 +167,11 @@ static int adopt(
 {
 	struct session *s = NULL;
 	struct harness *h = harness_of(rs, f, j, e);
-	int rc = h ? sessions_hold(rs->daemon->sessions, f->user, f->goal, &s, e) : e->code;
+	if (!h) {
+		journal_close(j);
+		return e->code;
+	}
+	int rc = sessions_hold(rs->daemon->sessions, f->user, f->goal, &s, e);
 	if (rc == 0 && s->lane.busy) {
 		rc = err_set(e, -EBUSY, "another run of its session goes on");
 		sessions_drop(rs->daemon->sessions, s);
