@@ -4,6 +4,7 @@
 # Here by an image for each session: the state is on a file system that counts no projects.
 . tests/integration/lib.sh
 WANT=image
+MANY=200
 . tests/integration/disk.sh
 
 # a host with neither: loop devices that are none, in a mount namespace of the daemon's own
