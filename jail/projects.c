@@ -22,7 +22,7 @@ enum { QUOTA_BLOCK = 1024 };
 enum { TRIES = 64 };
 
 /* quotactl_fd: 5.14+, and without the name of the device. */
-static int quota(int fd, int what, uint32_t project, struct if_dqblk *q)
+static int quota(int fd, unsigned what, uint32_t project, struct if_dqblk *q)
 {
 	long r = syscall(SYS_quotactl_fd, fd, QCMD(what, PRJQUOTA), project, q);
 	return r < 0 ? -errno : 0;
