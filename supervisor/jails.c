@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "proto/init.h"
@@ -300,6 +301,20 @@ int jails_start_code(const struct jail_exited *x)
 }
 
 /* ---- watching ---- */
+
+void jails_resources(struct jw *w, const struct jail_resources *x)
+{
+	jw_open(w, "resources", '{');
+	jw_int(w, "cpuMs", (int64_t)(x->cpu_us / 1000));
+	jw_int(w, "memoryPeakBytes", (int64_t)x->memory_peak_bytes);
+	jw_int(w, "pidsPeak", (int64_t)x->pids_peak);
+	jw_int(w, "ioReadBytes", (int64_t)x->io_read_bytes);
+	jw_int(w, "ioWriteBytes", (int64_t)x->io_write_bytes);
+	jw_int(w, "egressBytes", (int64_t)x->egress_bytes);
+	jw_int(w, "diskPeakBytes", (int64_t)x->disk_peak_bytes);
+	jw_int(w, "inodesPeak", (int64_t)x->inodes_peak);
+	jw_close(w, '}');
+}
 
 void jails_watch(struct jails *j, uint64_t jail, struct jail_watch *w)
 {

@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 struct daemon;
+struct jw;
 struct jails;
 
 /* fds are owned by the caller of the callback: take what you keep with take_fd, the rest is
@@ -95,6 +96,10 @@ enum { JAILS_WHY = 128 };
 void jails_why(const struct jail_exited *x, char ret[JAILS_WHY]);
 /* As shells do: 127, the program is not found; 126, it is not startable. */
 int jails_start_code(const struct jail_exited *x);
+
+/* ---- what a jail has used ---- */
+/* Member "resources" of a result and of an exit frame (docs/openapi.json). */
+void jails_resources(struct jw *w, const struct jail_resources *x);
 
 /* ---- watching ---- */
 void jails_watch(struct jails *j, uint64_t jail, struct jail_watch *w);

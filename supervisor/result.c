@@ -54,20 +54,6 @@ static void write_usage(const struct driver_usage *u, struct jw *w)
 	jw_close(w, '}');
 }
 
-static void write_resources(const struct jail_resources *x, struct jw *w)
-{
-	jw_open(w, "resources", '{');
-	jw_int(w, "cpuMs", (int64_t)(x->cpu_us / 1000));
-	jw_int(w, "memoryPeakBytes", (int64_t)x->memory_peak_bytes);
-	jw_int(w, "pidsPeak", (int64_t)x->pids_peak);
-	jw_int(w, "ioReadBytes", (int64_t)x->io_read_bytes);
-	jw_int(w, "ioWriteBytes", (int64_t)x->io_write_bytes);
-	jw_int(w, "egressBytes", (int64_t)x->egress_bytes);
-	jw_int(w, "diskPeakBytes", (int64_t)x->disk_peak_bytes);
-	jw_int(w, "inodesPeak", (int64_t)x->inodes_peak);
-	jw_close(w, '}');
-}
-
 static void write_artifacts(const struct artifacts_result *k, struct jw *w)
 {
 	jw_open(w, "artifacts", '[');
@@ -130,7 +116,7 @@ void result_write(const struct run *r, struct buf *to)
 	jw_int(&w, "toolCalls", r->has_outcome ? r->outcome.tool_calls : 0);
 	jw_int(&w, "attempts", r->slot_us ? 1 : 0);
 	write_exit(r, &w);
-	write_resources(&r->end.resources, &w);
+	jails_resources(&w, &r->end.resources);
 	jw_raw(&w, "layers", layers.p, layers.len);
 	jw_str(&w, "error", r->error);
 	if (r->status != RUN_SUCCEEDED && r->stderr_tail.len)
@@ -158,7 +144,7 @@ void result_interrupted(const char *run, const char *session, const char *harnes
 	jw_open(&w, "exit", '{');
 	jw_str(&w, "reason", "interrupted");
 	jw_close(&w, '}');
-	write_resources(&none, &w);
+	jails_resources(&w, &none);
 	jw_open(&w, "layers", '[');
 	jw_close(&w, ']');
 	jw_str(&w, "error", error);

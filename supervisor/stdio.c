@@ -489,20 +489,6 @@ static void on_hangup(struct op *op, int res, uint32_t flags)
 
 /* ---- the end ---- */
 
-static void resources(struct jw *w, const struct jail_resources *r)
-{
-	jw_open(w, "resources", '{');
-	jw_int(w, "cpuMs", (int64_t)(r->cpu_us / 1000));
-	jw_int(w, "memoryPeakBytes", (int64_t)r->memory_peak_bytes);
-	jw_int(w, "pidsPeak", (int64_t)r->pids_peak);
-	jw_int(w, "ioReadBytes", (int64_t)r->io_read_bytes);
-	jw_int(w, "ioWriteBytes", (int64_t)r->io_write_bytes);
-	jw_int(w, "egressBytes", (int64_t)r->egress_bytes);
-	jw_int(w, "diskPeakBytes", (int64_t)r->disk_peak_bytes);
-	jw_int(w, "inodesPeak", (int64_t)r->inodes_peak);
-	jw_close(w, '}');
-}
-
 static const char *reason(const struct stdio_end *end)
 {
 	if (end->timed_out)
@@ -533,7 +519,7 @@ void stdio_exit_json(const struct stdio_end *end, struct buf *to)
 		jw_str(&w, "error", why);
 	}
 	if (end->gone)
-		resources(&w, &end->jail.resources);
+		jails_resources(&w, &end->jail.resources);
 	jw_close(&w, '}');
 }
 
