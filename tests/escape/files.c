@@ -161,15 +161,6 @@ static enum answer devices(const struct attempt *a)
 	return STOPPED;
 }
 
-static enum answer says_nothing(const struct attempt *a)
-{
-	char byte;
-	int fd = open(a->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-	if (fd < 0 && errno == ENOENT)
-		return MISSING;
-	return fd < 0 || read(fd, &byte, 1) <= 0 ? STOPPED : THROUGH;
-}
-
 #define MOUNTING "filter,privilege"
 #define CALL(name, what_, errno_, since_, nr_, ...)                                                \
 	{                                                                                          \
@@ -189,7 +180,7 @@ static enum answer says_nothing(const struct attempt *a)
 	}
 #define MASKED(file)                                                                               \
 	{                                                                                          \
-		.id = "F3", .what = file " says nothing", .fn = says_nothing,                      \
+		.id = "F3", .what = file " says nothing", .fn = attempt_read,                      \
 		.without = "masks,privilege", .path = file                                         \
 	}
 

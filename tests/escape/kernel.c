@@ -167,15 +167,6 @@ static enum answer rdpmc(const struct attempt *a)
 	return WIFSIGNALED(status) ? STOPPED : THROUGH;
 }
 
-static enum answer says_nothing(const struct attempt *a)
-{
-	char byte;
-	int fd = open(a->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-	if (fd < 0 && errno == ENOENT)
-		return MISSING;
-	return fd < 0 || read(fd, &byte, 1) <= 0 ? STOPPED : THROUGH;
-}
-
 #define HOST "filter,privilege"
 #define CALL(id_, what_, nr_, want_, lax, ...)                                                     \
 	{                                                                                          \
@@ -263,11 +254,11 @@ static const struct attempt rows[] = {
 		.uncontrolled = "here the answer is that it works" },
 	{ .id = "K15", .what = "rdpmc", .fn = rdpmc,
 		.uncontrolled = "the processor refuses it, jail or not" },
-	{ .id = "K15", .what = "/proc/interrupts", .fn = says_nothing, .without = "masks,privilege",
+	{ .id = "K15", .what = "/proc/interrupts", .fn = attempt_read, .without = "masks,privilege",
 		.path = "/proc/interrupts" },
-	{ .id = "K15", .what = "/proc/timer_list", .fn = says_nothing, .without = "masks,privilege",
+	{ .id = "K15", .what = "/proc/timer_list", .fn = attempt_read, .without = "masks,privilege",
 		.path = "/proc/timer_list" },
-	{ .id = "K15", .what = "/proc/sched_debug", .fn = says_nothing, .without = "masks,privilege",
+	{ .id = "K15", .what = "/proc/sched_debug", .fn = attempt_read, .without = "masks,privilege",
 		.path = "/proc/sched_debug" },
 };
 /* clang-format on */
