@@ -36,6 +36,24 @@ static void watch_output(struct service *s)
 	poller_change(s->poller, &s->control, events);
 }
 
+static void on_its_way_out(struct service *s)
+{
+	if (!s->stopping && !s->renewing)
+		child_kill(&s->child); /* or as good as */
+}
+
+/* A message that never comes would be waited for: the next of its kind begins with a state that is
+ * told whole. */
+static void not_sent(struct service *s, int r)
+{
+	log_debug("%s: %s", s->name, strerror(-r));
+	if (r == -EPIPE || r == -ECONNRESET)
+		on_its_way_out(s);
+	else
+		service_fail(s, r == -ENOBUFS ? "it does not read what is sent to it"
+		                              : "what is sent to it does not go out");
+}
+
 void service_send(struct service *s, void *msg, size_t n, const int *fds, int nfds)
 {
 	if (!service_running(s) || s->sock < 0) {
@@ -44,18 +62,20 @@ void service_send(struct service *s, void *msg, size_t n, const int *fds, int nf
 		return;
 	}
 	int r = outbox_send(&s->outbox, msg, n, fds, nfds);
-	if (r == -ENOBUFS)
-		service_fail(s, "it does not read what is sent to it");
-	else if (r < 0)
-		log_debug("%s: %s", s->name, strerror(-r)); /* its end is seen by the pidfd */
+	if (r < 0)
+		not_sent(s, r);
 	watch_output(s);
 }
 
 static void on_control(struct watch *w, uint32_t events)
 {
 	struct service *s = container_of(w, struct service, control);
-	if ((events & EPOLLOUT) && outbox_flush(&s->outbox) == 0)
+	if (events & EPOLLOUT) {
+		int r = outbox_flush(&s->outbox);
+		if (r < 0)
+			not_sent(s, r);
 		watch_output(s);
+	}
 	if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
 		return;
 	_Alignas(16) char bytes[MSG_MAX];
@@ -70,8 +90,8 @@ static void on_control(struct watch *w, uint32_t events)
 	poller_remove(s->poller, &s->control);
 	if (n == -EBADMSG)
 		service_fail(s, "it sent something that is no message");
-	else if (!s->stopping && !s->renewing)
-		child_kill(&s->child); /* EOF: on its way out, or as good as */
+	else
+		on_its_way_out(s);
 }
 
 /* ---- life ---- */
