@@ -189,22 +189,32 @@ SYSC_CHILD static long own_inodes(struct enter *c)
 	return r;
 }
 
+/* The wanted limit, or the one we have where it is lower already: without CAP_SYS_RESOURCE nothing
+ * can be raised, and lower is never weaker.  It is read back. */
+SYSC_CHILD static long rlimit(const struct enter_rlimit *l)
+{
+	struct rlimit64 have = {0}, set = {0}, got = {0};
+	long r = sysc(SYS_prlimit64, 0, l->resource, 0, &have);
+	if (r < 0)
+		return r;
+	set.rlim_max = l->hard < have.rlim_max ? l->hard : have.rlim_max;
+	set.rlim_cur = l->soft < set.rlim_max ? l->soft : set.rlim_max;
+	r = sysc(SYS_prlimit64, 0, l->resource, &set, 0);
+	if (r == 0)
+		r = sysc(SYS_prlimit64, 0, l->resource, 0, &got);
+	if (r < 0)
+		return r;
+	return got.rlim_cur == set.rlim_cur && got.rlim_max == set.rlim_max ? 0 : -EPERM;
+}
+
 /* After close_range: with many jails our copy of the descriptor table is above the new
- * RLIMIT_NOFILE, and an open would fail.  Each is read back. */
+ * RLIMIT_NOFILE, and an open would fail. */
 SYSC_CHILD static long rlimits(struct enter *c)
 {
-	for (size_t i = 0; i < c->nrlimits; i++) {
-		const struct enter_rlimit *l = &c->rlimits[i];
-		struct rlimit64 set = {l->soft, l->hard}, got = {0};
-		long r = sysc(SYS_prlimit64, 0, l->resource, &set, 0);
-		if (r == 0)
-			r = sysc(SYS_prlimit64, 0, l->resource, 0, &got);
-		if (r < 0)
-			return r;
-		if (got.rlim_cur != l->soft || got.rlim_max != l->hard)
-			return -EPERM;
-	}
-	return 0;
+	long r = 0;
+	for (size_t i = 0; r == 0 && i < c->nrlimits; i++)
+		r = rlimit(&c->rlimits[i]);
+	return r;
 }
 
 /* Whatever agentboxd was started with or gave itself: a jail goes before nobody. */

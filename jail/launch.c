@@ -134,15 +134,10 @@ int launch_kill_all(const struct launched *j, struct err *e)
 
 /* ---- the child ---- */
 
-/* The wanted limit, or the one we have where it is lower already: without CAP_SYS_RESOURCE nothing
- * can be raised, and lower is never weaker. */
 static void add_rlimit(struct enter *c, int resource, uint64_t soft, uint64_t hard)
 {
-	struct rlimit have;
-	if (getrlimit((__rlimit_resource_t)resource, &have) == 0 && have.rlim_max < hard)
-		hard = have.rlim_max;
-	c->rlimits[c->nrlimits++] = (struct enter_rlimit){
-	        .resource = resource, .soft = soft < hard ? soft : hard, .hard = hard};
+	c->rlimits[c->nrlimits++] =
+	        (struct enter_rlimit){.resource = resource, .soft = soft, .hard = hard};
 }
 
 static void add_common_rlimits(struct enter *c)
