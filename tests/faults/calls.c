@@ -156,6 +156,7 @@ static const struct call calls[] = {
         {SYS_rt_sigprocmask, "rt_sigprocmask", 0, 0, {0}},
         {SYS_rt_sigaction, "rt_sigaction", 0, 0, {0}},
         {SYS_rt_sigreturn, "rt_sigreturn", 0, 0, {0}},
+        {SYS_sigaltstack, "sigaltstack", 0, 0, {0}}, /* a sanitizer's runtime */
         {SYS_restart_syscall, "restart_syscall", 0, 0, {0}},
         {SYS_sched_yield, "sched_yield", 0, 0, {0}},
         {SYS_set_tid_address, "set_tid_address", 0, 0, {0}},

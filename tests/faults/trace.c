@@ -37,11 +37,12 @@ struct text { /* the code of a program */
 struct task {
 	pid_t pid; /* 0: free */
 	enum kind kind;
-	bool known;   /* its kind is */
-	bool stopped; /* at its first stop, until it is known */
-	bool inside;  /* between the two stops of a call */
-	int error;    /* of the second stop, or 0 */
-	bool swapped; /* `regs` are what the call was made with */
+	bool known;      /* its kind is */
+	bool stopped;    /* at its first stop, until it is known */
+	bool inside;     /* between the two stops of a call */
+	int error;       /* of the second stop, or 0 */
+	struct hit *hit; /* the call it is in; NULL: of no interest */
+	bool swapped;    /* `regs` are what the call was made with */
 	struct user_regs_struct regs;
 	struct text text;
 };
@@ -235,6 +236,7 @@ static void entered(struct task *t, const struct __ptrace_syscall_info *info)
 {
 	const struct call *c = call_of((int)info->entry.nr);
 	t->inside = true;
+	t->hit = NULL;
 	if (!c) {
 		seen.unknown = (int)info->entry.nr;
 		return;
@@ -245,7 +247,7 @@ static void entered(struct task *t, const struct __ptrace_syscall_info *info)
 	struct site s = {.kind = t->kind,
 	        .nr = c->nr,
 	        .where = where(t, info->instruction_pointer, info->stack_pointer)};
-	struct hit *h = note(t, c, &s, info);
+	struct hit *h = t->hit = note(t, c, &s, info);
 	if (!seen.fired && plan.fault != FAULT_NONE && same(&s, &plan.site) && h->count == plan.nth)
 		fire(t);
 }
@@ -261,6 +263,8 @@ static void on_syscall(struct task *t)
 		t->inside = false;
 		if (t->error)
 			set_result(t);
+		else if (t->hit)
+			t->hit->error = info.exit.is_error ? (int)-info.exit.rval : 0;
 		t->error = 0;
 	}
 }
@@ -387,6 +391,8 @@ bool trace_run(int ms, pid_t other, int *ret)
 void trace_arm(const struct plan *p)
 {
 	memset(&seen, 0, sizeof(seen));
+	for (int i = 0; i < TASKS_MAX; i++)
+		tasks[i].hit = NULL;
 	seen.unknown = -1;
 	plan = p ? *p : (struct plan){.fault = FAULT_NONE};
 }

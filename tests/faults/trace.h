@@ -34,6 +34,7 @@ struct site {
 struct hit {
 	struct site site;
 	unsigned count; /* how often since trace_arm */
+	int error;      /* what the last of them ended with by itself, 0: no error */
 	char what[64];  /* its path, or "" */
 };
 
