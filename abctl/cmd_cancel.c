@@ -1,7 +1,5 @@
 #include "abctl/query.h"
 
-#include <stdio.h>
-
 struct cancel_args {
 	bool now;
 };
@@ -22,15 +20,7 @@ static int run(struct cli *cli, const void *args, int argc, char **argv)
 	if (a->now)
 		buf_puts(&path, "?now=1");
 	struct client_request req = {.method = "DELETE", .path = path.p};
-	auto_json struct json *j = NULL;
-	int r = query_send(cli, &req, &j);
-	if (r)
-		return r;
-	if (cli->json)
-		query_print(j);
-	else
-		printf("cancelling %s\n", argv[0]);
-	return EXIT_DONE;
+	return query_say(cli, &req, "cancelling %s", argv[0]);
 }
 
 const struct verb cmd_cancel = {

@@ -1,10 +1,8 @@
 #include "abctl/attach.h"
 #include "abctl/command_body.h"
 #include "abctl/fail.h"
+#include "abctl/pairs.h"
 #include "base/limits.h"
-#include "base/mem.h"
-
-#include <string.h>
 
 struct jail_args {
 	struct command_args command; /* first: COMMAND_OPTS counts from it */
@@ -25,22 +23,6 @@ static const struct opt opts[] = {
         {.name = NULL},
 };
 
-static int write_limits(struct jw *w, const struct opt_list *limits)
-{
-	if (!limits->n)
-		return 0;
-	jw_open(w, "limits", '{');
-	for (int i = 0; i < limits->n; i++) {
-		const char *kv = limits->v[i], *eq = strchr(kv, '=');
-		if (!eq || eq == kv || !eq[1])
-			return fail_usage("--limit takes K=V, not '%s'", kv);
-		auto_free char *k = xstrndup(kv, (size_t)(eq - kv));
-		jw_str(w, k, eq + 1);
-	}
-	jw_close(w, '}');
-	return 0;
-}
-
 static int run(struct cli *cli, const void *args, int argc, char **argv)
 {
 	const struct jail_args *a = args;
@@ -60,7 +42,7 @@ static int run(struct cli *cli, const void *args, int argc, char **argv)
 			jw_str(&w, NULL, a->binds.v[i]);
 		jw_close(&w, ']');
 	}
-	r = write_limits(&w, &a->limits);
+	r = pairs_object(&w, "limits", "limit", &a->limits);
 	if (r)
 		return r;
 	jw_close(&w, '}');

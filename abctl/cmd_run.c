@@ -1,6 +1,7 @@
 #include "abctl/fail.h"
 #include "abctl/follow.h"
 #include "abctl/neutral.h"
+#include "abctl/pairs.h"
 #include "abctl/query.h"
 #include "abctl/verb.h"
 #include "base/fd.h"
@@ -61,22 +62,6 @@ static int read_prompt(const struct run_args *a, char **ret, size_t *ret_len)
 	return r < 0 ? fail_usage("%s: %s", a->file ? a->file : "stdin", strerror(-r)) : 0;
 }
 
-static int write_params(struct jw *w, const struct opt_list *params)
-{
-	if (!params->n)
-		return 0;
-	jw_open(w, "params", '{');
-	for (int i = 0; i < params->n; i++) {
-		const char *kv = params->v[i], *eq = strchr(kv, '=');
-		if (!eq || eq == kv)
-			return fail_usage("--param takes K=V, not '%s'", kv);
-		auto_free char *k = xstrndup(kv, (size_t)(eq - kv));
-		jw_str(w, k, eq + 1);
-	}
-	jw_close(w, '}');
-	return 0;
-}
-
 /* The body of POST /v1/runs. */
 static int write_request(struct buf *body, const struct run_args *a, const char *harness)
 {
@@ -105,7 +90,7 @@ static int write_request(struct buf *body, const struct run_args *a, const char 
 	jw_str(&w, "idempotencyKey", a->key ? a->key : key);
 	if (a->priority)
 		jw_int(&w, "priority", a->priority);
-	r = write_params(&w, &a->params);
+	r = pairs_object(&w, "params", "param", &a->params);
 	jw_close(&w, '}');
 	if (r == 0 && body->failed)
 		r = fail_usage("the request is larger than %d bytes", LIMIT_HTTP_BODY);

@@ -3,21 +3,12 @@
 #include "abctl/show.h"
 #include "base/mem.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static int remove_it(const struct cli *cli, const char *path, const char *name)
 {
 	struct client_request req = {.method = "DELETE", .path = path};
-	auto_json struct json *j = NULL;
-	int r = query_send(cli, &req, &j);
-	if (r)
-		return r;
-	if (cli->json)
-		query_print(j);
-	else
-		printf("removed %s\n", name);
-	return EXIT_DONE;
+	return query_say(cli, &req, "removed %s", name);
 }
 
 static int run(struct cli *cli, const void *args, int argc, char **argv)

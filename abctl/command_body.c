@@ -1,7 +1,7 @@
 #include "abctl/command_body.h"
 #include "abctl/fail.h"
 #include "abctl/neutral.h"
-#include "base/mem.h"
+#include "abctl/pairs.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,22 +9,13 @@
 static int environment(struct jw *w, const struct command_args *a)
 {
 	const char *term = getenv("TERM");
-	bool own_term = false;
-	if (!a->env.n && !a->tty)
-		return 0;
+	int r = pairs_check("env", &a->env);
+	if (r || (!a->env.n && !a->tty))
+		return r;
 	jw_open(w, "env", '{');
-	for (int i = 0; i < a->env.n; i++) {
-		const char *kv = a->env.v[i], *eq = strchr(kv, '=');
-		if (!eq || eq == kv)
-			return fail_usage("--env takes K=V, not '%s'", kv);
-		if (!neutral_is_text(kv, strlen(kv)))
-			return fail_usage("--env '%s' is not UTF-8", kv);
-		auto_free char *k = xstrndup(kv, (size_t)(eq - kv));
-		own_term = own_term || strcmp(k, "TERM") == 0;
-		jw_str(w, k, eq + 1);
-	}
+	pairs_write(w, &a->env);
 	/* A program on a terminal has to know which kind this side is. */
-	if (a->tty && term && !own_term)
+	if (a->tty && term && !pairs_have(&a->env, "TERM"))
 		jw_str(w, "TERM", term);
 	jw_close(w, '}');
 	return 0;

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -42,7 +43,8 @@ int query_failed(const struct err *e)
 /* What the caller wrote is wrong, as opposed to what the host or the daemon cannot do. */
 static bool callers_fault(int status)
 {
-	return status == 400 || status == 404 || status == 405 || status == 409 || status == 413;
+	return status == 400 || status == 403 || status == 404 || status == 405 || status == 409 ||
+	       status == 413;
 }
 
 int query_refused(struct client *c)
@@ -97,6 +99,24 @@ void query_print(const struct json *j)
 		buf_puts(&b, "{}");
 	buf_putc(&b, '\n');
 	fwrite(b.p, 1, b.len, stdout);
+}
+
+int query_say(const struct cli *cli, const struct client_request *req, const char *fmt, ...)
+{
+	auto_json struct json *j = NULL;
+	int r = query_send(cli, req, &j);
+	if (r)
+		return r;
+	if (cli->json) {
+		query_print(j);
+		return EXIT_DONE;
+	}
+	va_list ap;
+	va_start(ap, fmt);
+	vprintf(fmt, ap);
+	va_end(ap);
+	putchar('\n');
+	return EXIT_DONE;
 }
 
 int query_session(const struct cli *cli, const char *text, char **ret)

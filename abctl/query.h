@@ -29,6 +29,11 @@ MUST_USE int query_get(const struct cli *cli, const char *path, struct json **re
 /* The answer as JSON on stdout, as it came. */
 void query_print(const struct json *j);
 
+/* Sends, and says what came of it: the answer as JSON where JSON is wanted, else the sentence.  The
+ * exit code. */
+MUST_USE int query_say(const struct cli *cli, const struct client_request *req, const char *fmt,
+        ...) __attribute__((format(printf, 3, 4)));
+
 /* "USER/GOAL" becomes its session's id, an id stays.  *ret is owned. */
 MUST_USE int query_session(const struct cli *cli, const char *text, char **ret);
 

@@ -287,8 +287,10 @@ static void print_mount(
 static int explain_path(const struct lookup *l, int argc, char **argv)
 {
 	const char *path = argv[0], *verb = argc > 1 ? argv[1] : NULL;
-	if (argc > 2 || (verb && strcmp(verb, "read") != 0 && strcmp(verb, "write") != 0))
-		return report_usage("path PATH [read|write]: '%s' is neither", argv[argc - 1]);
+	if (argc > 2)
+		return report_usage("path PATH [read|write]: '%s' is one word too many", argv[2]);
+	if (verb && strcmp(verb, "read") != 0 && strcmp(verb, "write") != 0)
+		return report_usage("path PATH [read|write]: '%s' is neither", verb);
 	if (!form_path(path))
 		return report_usage("'%s' is not an absolute, normalised path", path);
 	size_t i = place_of(path);
@@ -378,8 +380,12 @@ static int explain_host(const struct lookup *l, int argc, char **argv)
 {
 	auto_free char *host = NULL;
 	uint64_t port = 0;
-	if (argc > 1 || !split_host(argv[0], &host, &port))
-		return report_usage("'%s' is not HOST[:PORT]", argv[argc - 1]);
+	if (argc > 1)
+		return report_usage("host HOST[:PORT]: '%s' is one word too many", argv[1]);
+	if (!split_host(argv[0], &host, &port))
+		return report_usage("'%s' is not HOST[:PORT]", argv[0]);
+	if (!form_asked_host(host))
+		return report_usage("'%s' is neither a host name nor an address", host);
 	const struct policy_inject *j = inject_of(&l->policy, host);
 	if (j)
 		print_inject(l, j, argv[0], port);

@@ -113,6 +113,31 @@ static size_t url_host(const char *p)
 	return ipv4(host, n) || form_host(host) || strcmp(host, "localhost") == 0 ? n : 0;
 }
 
+/* Labels of letters, digits, '-' and '_', at most one dot at the end. */
+static bool asked_name(const char *p)
+{
+	static const char letters[] =
+	        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
+	if (strlen(p) > 253)
+		return false;
+	for (;;) {
+		size_t n = strspn(p, letters);
+		if (n == 0 || n > 63 || (p[n] && p[n] != '.'))
+			return false;
+		if (!p[n] || !p[n + 1])
+			return true;
+		p += n + 1;
+	}
+}
+
+bool form_asked_host(const char *text)
+{
+	size_t n = strlen(text);
+	if (strspn(text, "0123456789.") == n)
+		return ipv4(text, n);
+	return ipv6(text, n) || asked_name(text);
+}
+
 bool form_url(const char *text)
 {
 	if (strlen(text) >= POLICY_PATH_MAX)

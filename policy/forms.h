@@ -21,6 +21,9 @@ bool form_relative(const char *text);
 bool form_glob(const char *text);
 /* a.b: lower-case letters, digits and hyphens in at least two labels, the last not all digits. */
 bool form_host(const char *text);
+/* What a program may ask to connect to: a name, of one label too and in any letter case, or an
+ * address. */
+bool form_asked_host(const char *text);
 /* http:// or https://, a host, an IPv4 address or [IPv6], a port if need be, a path prefix
  * without a slash at the end; no user, query or fragment. */
 bool form_url(const char *text);

@@ -2,6 +2,7 @@
 #include "base/mem.h"
 #include "policy/harness_keys.h"
 #include "policy/harness_pairs.h"
+#include "policy/limits_keys.h"
 
 #include <string.h>
 
@@ -151,6 +152,29 @@ static void merge_limits(struct limits *into, const struct limits *also)
 	memcpy(into, a, sizeof(a));
 }
 
+/* Both tighten the policy, and narrow is the one that may not widen: it cannot be the looser. */
+static int fit_narrow(
+        const struct keys_ctx *k, const struct yaml_node *root, const struct harness_build *b)
+{
+	const struct yaml_node *limits = yaml_get(root, "limits");
+	const struct yaml_node *narrow = yaml_path(root, "narrow.limits");
+	if (!limits || !narrow)
+		return 0;
+	yaml_each (n, narrow) {
+		const struct key *row = limits_named(n->key);
+		if (!row || row->sub)
+			continue;
+		uint64_t asked, given;
+		memcpy(&asked, (const char *)&b->also + row->offset, sizeof(asked));
+		memcpy(&given, (const char *)&b->h.narrow + row->offset, sizeof(given));
+		if (given && asked > given)
+			return keys_error(k, n->line,
+			        "narrow.limits.%s: %.40s is wider than what 'limits' says", n->key,
+			        n->text);
+	}
+	return 0;
+}
+
 static int fit_command(
         const struct keys_ctx *k, const struct yaml_node *root, struct harness_build *b)
 {
@@ -257,6 +281,8 @@ static int fill(const struct keys_ctx *k, const struct parts *s, struct harness_
 	int r = keys_apply(k, &harness_keys, root, b);
 	if (r == 0)
 		r = fit_command(k, root, b);
+	if (r == 0)
+		r = fit_narrow(k, root, b);
 	if (r < 0)
 		return r;
 	if (!h->name)

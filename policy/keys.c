@@ -156,8 +156,8 @@ static const struct {
         [KEY_U32] = {units_plain, "a number"},
         [KEY_MS] = {units_plain, "a number of milliseconds"},
         [KEY_TIME] = {units_time_ms, "a time with its unit (500ms, 30s, 10m, 1h)"},
-        [KEY_COUNT] = {units_count, "a count (512, 200k)"},
-        [KEY_BYTES] = {units_bytes, "a size (512M, 2G)"},
+        [KEY_COUNT] = {units_count, "a count (512, 200k, 1M)"},
+        [KEY_BYTES] = {units_bytes, "a size: bytes, or with K, M, G or T (512M, 2G)"},
         [KEY_CPUS] = {units_milli, "a number of cpus (2, 1.5)"},
 };
 
@@ -173,6 +173,27 @@ void keys_number_text(enum key_type type, uint64_t value, char out[UNITS_TEXT_MA
 		(void)snprintf(out, UNITS_TEXT_MAX, "%llu", (unsigned long long)value);
 }
 
+int keys_number(const struct key *row, const char *text, uint64_t *ret, struct err *e)
+{
+	uint64_t value = 0;
+	int r = numbers[row->type].parse(text, &value);
+	if (r == -ERANGE)
+		return err_set(e, -EINVAL, "'%.40s' is too large", text);
+	if (r < 0)
+		return err_set(e, -EINVAL, "'%.40s' is not %s", text, numbers[row->type].want);
+	char bound[UNITS_TEXT_MAX];
+	if (value < row->min) {
+		keys_number_text(row->type, row->min, bound);
+		return err_set(e, -EINVAL, "%.40s is too small, the least is %s", text, bound);
+	}
+	if (row->max && value > row->max) {
+		keys_number_text(row->type, row->max, bound);
+		return err_set(e, -EINVAL, "%.40s is too large, the most is %s", text, bound);
+	}
+	*ret = value;
+	return 0;
+}
+
 static int get_number(
         const struct keys_ctx *k, const struct key *row, const struct yaml_node *n, uint64_t *ret)
 {
@@ -183,25 +204,10 @@ static int get_number(
 		*ret = 0;
 		return 0;
 	}
-	uint64_t value = 0;
-	r = numbers[row->type].parse(n->text, &value);
-	if (r == -ERANGE)
-		return keys_error(k, n->line, "'%.60s': '%.40s' is too large", key_of(n), n->text);
-	if (r < 0)
-		return keys_error(k, n->line, "'%.60s': '%.40s' is not %s", key_of(n), n->text,
-		        numbers[row->type].want);
-	char bound[UNITS_TEXT_MAX];
-	if (value < row->min) {
-		keys_number_text(row->type, row->min, bound);
-		return keys_error(k, n->line, "'%.60s': %.40s is too small, the least is %s%s",
-		        key_of(n), n->text, bound, row->none ? " (or none)" : "");
-	}
-	if (row->max && value > row->max) {
-		keys_number_text(row->type, row->max, bound);
-		return keys_error(k, n->line, "'%.60s': %.40s is too large, the most is %s",
-		        key_of(n), n->text, bound);
-	}
-	*ret = value;
+	struct err e = {0};
+	if (keys_number(row, n->text, ret, &e) < 0)
+		return keys_error(k, n->line, "'%.60s': %s%s", key_of(n), e.text,
+		        row->none ? " (or none)" : "");
 	return 0;
 }
 

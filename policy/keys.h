@@ -98,6 +98,9 @@ int keys_unknown(const struct keys_ctx *k, int line, const char *what, const cha
 /* The value must be of this kind: else an error that names the key. */
 MUST_USE int keys_kind(const struct keys_ctx *k, const struct yaml_node *n, enum yaml_kind want);
 
+/* The number that a text is by the row's type and bounds (`none` is the caller's affair).  0, or
+ * -EINVAL with *e: "'512MB' is not a size ..." or "4K is too small, the least is 1M". */
+MUST_USE int keys_number(const struct key *row, const char *text, uint64_t *ret, struct err *e);
 /* A number of this type as a file would say it. */
 void keys_number_text(enum key_type type, uint64_t value, char out[UNITS_TEXT_MAX]);
 

@@ -5,6 +5,7 @@
 #include "policy/config_yaml.h"
 #include "policy/harness.h"
 #include "policy/harness_keys.h"
+#include "policy/lookup.h"
 #include "policy/policy_yaml.h"
 #include "policy/policyc.h"
 #include "policy/report.h"
@@ -26,6 +27,33 @@ static void note_source(const struct keys_ctx *k, const char *path)
 		keys_note(k, 1, "%s can be changed by others than root", path);
 }
 
+/* What a jail would be refused for, said before there is one; an image that is not here yet, or not
+ * to be read by whoever asks, is a remark like any source's. */
+static int check_image(const struct keys_ctx *k, const struct policy *p)
+{
+	const bool writable = p->flags & POLICY_INNER_ROOT_PACKAGES;
+	const char *const needed[] = {"usr", writable ? "etc" : NULL, writable ? "var" : NULL};
+	struct stat st, host;
+	if (stat(p->image, &st) < 0) {
+		note_source(k, p->image);
+		return 0;
+	}
+	if (!S_ISDIR(st.st_mode))
+		return keys_error(k, 1, "image %s is no directory", p->image);
+	if (stat("/", &host) == 0 && st.st_dev == host.st_dev && st.st_ino == host.st_ino)
+		return keys_error(k, 1, "image %s is the host's own root", p->image);
+	for (size_t i = 0; i < ARRAY_LEN(needed) && needed[i]; i++) {
+		auto_free char *path = xasprintf("%s/%s", p->image, needed[i]);
+		if (stat(path, &st) < 0 && errno == ENOENT)
+			return keys_error(k, 1, "image %s has no /%s: it is no root file system",
+			        p->image, needed[i]);
+	}
+	if (stat(p->image, &st) == 0 && (st.st_uid != 0 || st.st_mode & (S_IWGRP | S_IWOTH)))
+		return keys_error(k, 1,
+		        "image %s is not root's alone; remedy: chown root, chmod go-w", p->image);
+	return 0;
+}
+
 static int lint_policy(const char *file, const char *text, size_t n, struct err *e)
 {
 	const char *slash = strrchr(file, '/');
@@ -41,9 +69,7 @@ static int lint_policy(const char *file, const char *text, size_t n, struct err 
 		note_source(&k, p->mounts[i].source);
 	for (uint32_t i = 0; i < p->nbindable; i++)
 		note_source(&k, p->bindable[i].source);
-	if (p->root == POLICY_ROOT_IMAGE)
-		note_source(&k, p->image);
-	return 0;
+	return p->root == POLICY_ROOT_IMAGE ? check_image(&k, p) : 0;
 }
 
 static int lint_config(const char *file, const char *text, size_t n, struct err *e)
@@ -58,12 +84,36 @@ static int lint_config(const char *file, const char *text, size_t n, struct err 
 	return r;
 }
 
+/* A harness that asks for more than its policy gives is refused by the daemon; here the policies of
+ * this machine can say so, where they know the name. */
+static int within_policy(const struct keys_ctx *k, const struct harness *h)
+{
+	const char *name = h->policy ? h->policy : "default";
+	struct err e = {0};
+	auto_lookup struct lookup *l = lookup_policy(name, &e);
+	if (!l) {
+		keys_note(k, 1, "not compared with its policy: %s", e.text);
+		return 0;
+	}
+	struct limits unused;
+	if (limits_narrow(&l->policy.limits, &h->narrow, &unused, &e) == 0)
+		return 0;
+	/* Which policy stands for none is the configuration's word. */
+	if (h->policy)
+		return keys_error(k, 1, "policy %s: %s", name, e.text);
+	keys_note(k, 1, "under policy %s it would be refused: %s", name, e.text);
+	return 0;
+}
+
 static int lint_harness(const char *file, const char *text, size_t n, struct err *e)
 {
+	const struct keys_ctx k = {.file = file, .e = e, .note = report_note, .note_ctx = stdout};
 	struct harness *h = harness_parse(file, text, n, report_note, stdout, e);
 	if (!h)
 		return -EINVAL;
 	int r = harness_unsupported(h, report_note, stdout, e);
+	if (r == 0)
+		r = within_policy(&k, h);
 	harness_unref(h);
 	return r;
 }

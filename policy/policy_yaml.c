@@ -472,6 +472,9 @@ static int root_fits(const struct keys_ctx *k, const struct yaml_node *root, con
 	if (p->root != POLICY_ROOT_IMAGE && p->image[0])
 		return keys_error(
 		        k, image ? image->line : root->line, "filesystem.image needs root: image");
+	if (strcmp(p->image, "/") == 0)
+		return keys_error(k, image ? image->line : root->line,
+		        "filesystem.image: / is the host's own root, not an image");
 	if ((p->flags & POLICY_INNER_ROOT_PACKAGES) && p->root != POLICY_ROOT_IMAGE)
 		return keys_error(k, inner ? inner->line : root->line,
 		        "inner_root: packages needs root: image; the host's /usr is not written");

@@ -3,7 +3,6 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "policy/limits_keys.h"
-#include "policy/units.h"
 #include "proto/exec.h"
 #include "supervisor/body.h"
 
@@ -12,47 +11,25 @@
 
 /* ---- limits ---- */
 
+/* The names of the API; types and bounds are a policy's.  Below the least a jail may not even come
+ * up: PID 1 takes the program's stdio as descriptors of its own. */
 static const struct {
 	const char *name;
-	int (*parse)(const char *text, uint64_t *ret);
 	size_t offset;
 } limit_keys[] = {
-        {"memory", units_bytes, offsetof(struct limits, memory_bytes)},
-        {"pids", units_count, offsetof(struct limits, pids)},
-        {"cpus", units_milli, offsetof(struct limits, cpu_milli)},
-        {"ioRead", units_bytes, offsetof(struct limits, io_read_bps)},
-        {"ioWrite", units_bytes, offsetof(struct limits, io_write_bps)},
-        {"disk", units_bytes, offsetof(struct limits, disk_bytes)},
-        {"inodes", units_count, offsetof(struct limits, inodes)},
-        {"nofile", units_count, offsetof(struct limits, nofile)},
-        {"fileSize", units_bytes, offsetof(struct limits, file_bytes)},
-        {"tmp", units_bytes, offsetof(struct limits, tmp_bytes)},
-        {"shm", units_bytes, offsetof(struct limits, shm_bytes)},
-        {"wall", units_time_ms, offsetof(struct limits, wall_ms)},
+        {"memory", offsetof(struct limits, memory_bytes)},
+        {"pids", offsetof(struct limits, pids)},
+        {"cpus", offsetof(struct limits, cpu_milli)},
+        {"ioRead", offsetof(struct limits, io_read_bps)},
+        {"ioWrite", offsetof(struct limits, io_write_bps)},
+        {"disk", offsetof(struct limits, disk_bytes)},
+        {"inodes", offsetof(struct limits, inodes)},
+        {"nofile", offsetof(struct limits, nofile)},
+        {"fileSize", offsetof(struct limits, file_bytes)},
+        {"tmp", offsetof(struct limits, tmp_bytes)},
+        {"shm", offsetof(struct limits, shm_bytes)},
+        {"wall", offsetof(struct limits, wall_ms)},
 };
-
-/* What a policy may say at least.  Below it a jail may not even come up: PID 1 takes the program's
- * stdio as descriptors of its own. */
-static const struct key *row_of(const struct key_table *t, size_t offset)
-{
-	for (const struct key *k = t->keys; k < t->keys + t->n; k++) {
-		const struct key *found = k->sub ? row_of(k->sub, offset) : k;
-		if (found && found->offset == offset)
-			return found;
-	}
-	return NULL;
-}
-
-static int check_least(
-        const char *name, const char *text, uint64_t value, const struct key *row, struct err *e)
-{
-	char least[UNITS_TEXT_MAX];
-	if (!row || value >= row->min)
-		return 0;
-	keys_number_text(row->type, row->min, least);
-	return err_set(
-	        e, -EINVAL, "limits.%s: %.40s is too small, the least is %s", name, text, least);
-}
 
 static int read_limit(const char *name, const struct json *v, struct limits *to, struct err *e)
 {
@@ -61,14 +38,13 @@ static int read_limit(const char *name, const struct json *v, struct limits *to,
 			continue;
 		uint64_t value;
 		const char *text = json_text(v);
-		if (!text || limit_keys[i].parse(text, &value) < 0 || value == 0)
+		if (!text)
 			return err_set(e, -EINVAL,
 			        "limits.%s: must be a text such as \"2G\", \"200\", \"1.5\" or "
-			        "\"30s\", and not zero",
+			        "\"30s\"",
 			        name);
-		const struct key *row = row_of(&limits_keys, limit_keys[i].offset);
-		if (check_least(name, text, value, row, e) < 0)
-			return -EINVAL;
+		if (keys_number(limits_row(limit_keys[i].offset), text, &value, e) < 0)
+			return err_wrap(e, "limits.%s", name);
 		memcpy((char *)to + limit_keys[i].offset, &value, sizeof(value));
 		return 0;
 	}
@@ -106,8 +82,19 @@ static int read_window(const struct json *body, const char *name, uint16_t *ret,
 	return 0;
 }
 
+/* What is said twice of one name would be taken once, and not the same one by everybody. */
+static int check_once(const struct json *map, const char *path, struct err *e)
+{
+	for (const struct json *v = json_first(map); v; v = json_next(v))
+		if (json_get(map, json_key(v)) != v)
+			return err_set(e, -EINVAL, "%s.%.64s: given twice", path, json_key(v));
+	return 0;
+}
+
 static int check_env(const struct json *env, struct err *e)
 {
+	if (check_once(env, "env", e) < 0)
+		return e->code;
 	for (const struct json *v = json_first(env); v; v = json_next(v)) {
 		const char *name = json_key(v);
 		if (!name[0] || strchr(name, '='))
@@ -131,6 +118,8 @@ static int read_fresh(const struct json *body, struct jailspec *j, struct err *e
 			return e->code;
 	}
 	const struct json *limits = json_get(body, "limits");
+	if (check_once(limits, "limits", e) < 0)
+		return e->code;
 	for (const struct json *v = json_first(limits); v; v = json_next(v))
 		if (read_limit(json_key(v), v, &j->narrow, e) < 0)
 			return e->code;

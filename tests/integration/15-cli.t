@@ -63,6 +63,14 @@ usage 'in the name of a policy' "did you mean 'default'" policy explain defualt
 usage 'an argument that is no number' "argument 'x' of socket" policy explain default syscall socket x
 usage 'a path that is none' "not an absolute, normalised path" policy explain default path ../etc
 usage 'a verb for a path that is none' "'exec' is neither" policy explain default path /usr exec
+usage 'more words than a path takes' "'write' is one word too many" policy explain default path /usr read write
+usage 'a host that is none' "'a b' is neither a host name nor an address" policy explain default host 'a b'
+usage 'nor half an address' "'1.2.3' is neither" policy explain default --host 1.2.3:80
+usage 'more words than a host takes' "'b' is one word too many" policy explain default host a b
+usage 'a limit given twice' "--limit 'memory' is given twice: 'memory=1G' and 'memory=2G'" jail --limit memory=1G --limit pids=9 --limit memory=2G -- true
+usage 'a variable given twice' "--env 'A' is given twice" jail -e A=1 -e AB=2 -e A=1 -- true
+usage 'a parameter given twice' "--param 'k' is given twice" run hello -s u/g -p x --param k=1 --param k=2
+usage 'a limit that is no pair' "--limit takes K=V, not 'memory'" jail --limit memory -- true
 may() { abctl policy explain default "$@" 2>&1 | tr '\n' ';'; }
 like 'may I mount: the errno' "$(may syscall mount)" '^mount \([0-9]+\): EPERM \(Operation not permitted\);.*decided by the table'
 like 'by number' "$(may syscall 999)" '^999: ENOSYS'
@@ -94,6 +102,33 @@ is 'a file without end' "$(abctl harness lint /dev/zero)" '/dev/zero: larger tha
 abctl harness lint "$T/none.md" "$T/key.md" >"$T/out" 2>"$T/err"
 is 'one of two that is not there' $? 100
 like 'and the fault of the other' "$(cat "$T/out")" 'key\.md:3: '
+lint() { # KIND LINE...: exit code and what is said of a file of these lines
+	local kind=$1 file=$T/linted.${2##*.}
+	shift
+	printf '%s\n' "${@:2}" >"$file"
+	abctl "$kind" lint "$file" 2>&1
+	echo "exit $?"
+}
+harness() { lint harness .md --- 'backend: exec' 'command: [x]' "$@" ---; }
+like 'a harness wider than the policy it names' "$(harness 'policy: strict' 'limits: { memory: 100G }' | tr '\n' ' ')" 'policy strict: limit memory: .*exit 1 $'
+like 'one that names none is told' "$(harness 'narrow: { limits: { memory: 100G } }' | tr '\n' ' ')" '^note: .*under policy default it would be refused: limit memory.*exit 0 $'
+like 'one whose policy is not here' "$(harness 'policy: elsewhere' | tr '\n' ' ')" "^note: .*not compared with its policy: no policy 'elsewhere'.*exit 0 $"
+is 'one within its policy' "$(harness 'policy: strict' 'limits: { memory: 64M }')" 'exit 0'
+image() { lint policy .yaml "filesystem: { root: image, image: $1 }" "${@:2}" | tr '\n' ' '; }
+mkdir -p "$T/img/usr" "$T/hollow"
+: >"$T/file"
+ln -s / "$T/hostroot"
+is 'an image' "$(image "$T/img")" 'exit 0 '
+like 'one to install packages in lacks parts' "$(image "$T/img" 'inner_root: packages')" 'img has no /etc: .*exit 1 $'
+mkdir "$T/img/etc" "$T/img/var"
+is 'and has them' "$(image "$T/img" 'inner_root: packages')" 'exit 0 '
+like 'a directory that is no image' "$(image "$T/hollow")" 'hollow has no /usr: it is no root file system exit 1 $'
+like 'a file' "$(image "$T/file")" 'file is no directory exit 1 $'
+like "the host's own root" "$(image /)" "linted.yaml:1: filesystem.image: / is the host's own root, not an image exit 1 $"
+like 'under another name' "$(image "$T/hostroot")" "is the host's own root exit 1 $"
+chmod 777 "$T/img"
+like "one that is not root's alone" "$(image "$T/img")" "is not root's alone; remedy: .*exit 1 $"
+like 'one that is not here yet' "$(image "$T/later")" '^note: .*later: No such file.*exit 0 $'
 printf 'limits: { memroy: 1G }\n' >"$T/fault.yaml"
 is 'a policy with a fault is not usage' "$(abctl policy explain "$T/fault.yaml" >"$T/out" 2>&1; echo $?)" 1
 ok 'the key tables of the man pages are fresh' tools/man-keys.sh "$BIN/agentbox-policyc" --check

@@ -120,7 +120,15 @@ like 'the refusal names the limit' "$(cat "$T/out" "$T/err")" memory
 is 'rlimits of the policy are in force' "$(abctl jail --policy tight -- sh -c 'ulimit -n' 2>/dev/null)" 256
 is 'a narrower one from the command line too' "$(abctl jail --policy tight --limit nofile=100 -- sh -c 'ulimit -n' 2>/dev/null)" 100
 abctl jail --policy tight --limit nofile=1000 -- true 2>"$T/err"
-ok 'a wider one is refused' test $? -ge 100
+is 'a wider one is refused: what was asked is at fault' $? 100
+abctl jail --limit memory=512MB -- true 2>"$T/err"
+is 'a size that is none' $? 100
+like 'is told what one is' "$(cat "$T/err")" "usage: limits.memory: '512MB' is not a size: bytes, or with K, M, G or T"
+abctl jail --limit memory=1M -- true 2>"$T/err"
+like 'one that is too small, what the least is' "$(cat "$T/err")" 'limits.memory: 1M is too small, the least is 32M'
+post() { curl -sS --unix-socket "$T/sock" http://x/v1/jails -H 'Connection: Upgrade' -H 'Upgrade: agentbox-stdio' -d "$1"; }
+is 'a limit twice in a body' "$(post '{"argv":["true"],"limits":{"memory":"1G","memory":"2G"}}' | json 'l.status+" "+l.detail')" '400 limits.memory: given twice'
+is 'a variable twice' "$(post '{"argv":["true"],"env":{"A":"1","A":"2"}}' | json 'l.status+" "+l.detail')" '400 env.A: given twice'
 ok 'the size of /tmp is bounded' not sh -c "$BIN/abctl --socket $T/sock jail --policy tight -- dd if=/dev/zero of=/tmp/f bs=64k count=100 2>/dev/null"
 forks=$(abctl jail --policy tight -- sh -c 'i=0; while [ $i -lt 200 ]; do sleep 5 & i=$((i+1)); done 2>&1; jobs | wc -l' 2>&1)
 like 'the number of processes is bounded (pids or RLIMIT_NPROC)' "$forks" 'annot fork|temporarily unavailable'
@@ -128,7 +136,7 @@ like 'the number of processes is bounded (pids or RLIMIT_NPROC)' "$forks" 'annot
 is 'a bind shows the file' "$(abctl jail --policy binds --bind "$T/data:/mnt/data" -- cat /mnt/data/file 2>/dev/null)" from-host
 ok 'read-only unless asked' not abctl jail --policy binds --bind "$T/data:/mnt/data" -- sh -c 'echo x >/mnt/data/new'
 abctl jail --policy binds --bind "/etc:/mnt/etc" -- true 2>"$T/err"
-ok 'what root does not list cannot be bound' test $? -ge 100
+is 'what root does not list cannot be bound: what was asked is at fault' $? 100
 like 'and is said' "$(cat "$T/err")" 'bindable|/etc'
 ln -s /etc "$T/data/link"
 ok 'not even through a link' not abctl jail --policy binds --bind "$T/data/link:/mnt/etc" -- true

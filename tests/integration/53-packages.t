@@ -50,6 +50,7 @@ node -e '
 server=$!
 wait_for 30 test -s "$T/port"
 
+ln -s / "$T/hostroot"
 cat >"$T/etc/policy/images.yaml" <<EOF
 extends: offline
 filesystem:
@@ -62,7 +63,7 @@ egress:
   inject: [ { host: packages.agentbox, upstream: "http://127.0.0.1:$(cat "$T/port")", allow_loopback: true } ]
 EOF
 sed '/^inner_root/d' "$T/etc/policy/images.yaml" >"$T/etc/policy/plain.yaml"
-printf 'extends: offline\nfilesystem: { root: image, image: / }\ninner_root: packages\n' >"$T/etc/policy/host.yaml"
+printf 'extends: offline\nfilesystem: { root: image, image: %s }\ninner_root: packages\n' "$T/hostroot" >"$T/etc/policy/host.yaml"
 : >"$T/etc/agentboxd.yaml"
 mkdir "$T/etc/harnesses"
 for user in agent root; do

@@ -27,6 +27,10 @@ int main(void)
 	FINE(form_host, "a.b", "anthropic.agentbox", "x-1.example.com", "1.a");
 	REFUSED(form_host, "", "a", "a.", ".a", "a..b", "A.b", "-a.b", "a-.b", "127.0.0.1",
 	        "a.b:80", "a b.c", "*.a.b", longer + 1);
+	FINE(form_asked_host, "a", "a.b", "A.b", "a.", "_x.a.b", "127.0.0.1", "::1", "fe80::1",
+	        "localhost");
+	REFUSED(form_asked_host, "", ".", "a b", "a b.c", ".a", "a..b", "a/b", "a.b:80", "1.2.3",
+	        "256.1.1.1", "\xc3\xa4.de", "*", longer + 1);
 	FINE(form_url, "https://api.example.com", "http://127.0.0.1:47821", "https://[::1]:8080",
 	        "https://a.b/v1/x", "http://localhost:1");
 	REFUSED(form_url, "", "api.example.com", "ftp://a.b", "https://", "https://a.b/",
