@@ -112,9 +112,17 @@ static void test_jail(void)
 	                m.narrow.memory_bytes == 512 << 20,
 	        "a narrower limit");
 	ok(jail(ARGV "\"limits\":{\"memory\":\"2G\"}}", &m, "limit memory"), "a wider one");
-	ok(jail(ARGV "\"limits\":{\"memory\":\"lots\"}}", &m, "limits.memory: must be"),
+	ok(jail(ARGV "\"limits\":{\"memory\":\"lots\"}}", &m,
+	           "limits.memory: 'lots' is not a size"),
 	        "no number");
-	ok(jail(ARGV "\"limits\":{\"memory\":\"0\"}}", &m, "limits.memory: must be"), "zero");
+	ok(jail(ARGV "\"limits\":{\"memory\":512}}", &m, "limits.memory: must be a text"),
+	        "no text");
+	ok(jail(ARGV "\"limits\":{\"pids\":\"9M\"}}", &m, "limits.pids: 9M is too large"),
+	        "more than a policy may give");
+	ok(jail(ARGV "\"limits\":{\"pids\":\"9\",\"pids\":\"8\"}}", &m, "limits.pids: given twice"),
+	        "one twice");
+	ok(jail(ARGV "\"limits\":{\"memory\":\"0\"}}", &m, "limits.memory: 0 is too small"),
+	        "zero");
 	ok(jail(ARGV "\"limits\":{\"nofile\":\"63\"}}", &m,
 	           "limits.nofile: 63 is too small, the least "
 	           "is 64"),
