@@ -7,22 +7,23 @@
  * that this object depends on the texts. */
 #define TEXT(name)                                                                                 \
 	__asm__(".section .rodata\n"                                                               \
-	        "builtin_" #name ": .incbin \"policy/builtin/" #name ".yaml\"\n"                   \
-	        "builtin_" #name "_end: .byte 0\n"                                                 \
+	        "builtin_text_" #name ": .incbin \"policy/builtin/" #name ".yaml\"\n"                   \
+	        "builtin_text_" #name "_end: .byte 0\n"                                                 \
 	        ".previous\n");                                                                    \
-	extern const char builtin_##name[] __attribute__((visibility("hidden")));                  \
-	extern const char builtin_##name##_end[] __attribute__((visibility("hidden")));
+	extern const char builtin_text_##name[] __attribute__((visibility("hidden")));                  \
+	extern const char builtin_text_##name##_end[] __attribute__((visibility("hidden")));
 
 TEXT(default)
 TEXT(offline)
 TEXT(strict)
 TEXT(demo)
+TEXT(groups)
 
 static const struct builtin builtins[] = {
-        {"default", builtin_default, builtin_default_end},
-        {"offline", builtin_offline, builtin_offline_end},
-        {"strict", builtin_strict, builtin_strict_end},
-        {"demo", builtin_demo, builtin_demo_end},
+        {"default", builtin_text_default, builtin_text_default_end},
+        {"offline", builtin_text_offline, builtin_text_offline_end},
+        {"strict", builtin_text_strict, builtin_text_strict_end},
+        {"demo", builtin_text_demo, builtin_text_demo_end},
 };
 
 size_t builtin_count(void)
@@ -33,6 +34,12 @@ size_t builtin_count(void)
 const struct builtin *builtin_at(size_t i)
 {
 	return &builtins[i];
+}
+
+const struct builtin *builtin_groups(void)
+{
+	static const struct builtin groups = {"groups", builtin_text_groups, builtin_text_groups_end};
+	return &groups;
 }
 
 int builtin_find(const char *name)

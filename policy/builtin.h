@@ -17,6 +17,8 @@ struct builtin {
 /* In an order in which each extends only those before it. */
 size_t builtin_count(void);
 const struct builtin *builtin_at(size_t i);
+/* The named groups of hosts (groups.h). */
+const struct builtin *builtin_groups(void);
 int builtin_find(const char *name); /* index, or -1 */
 
 #endif

@@ -1,6 +1,5 @@
 #include "policy/forms.h"
 #include "base/id.h"
-#include "policy/policy.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -136,6 +135,13 @@ bool form_asked_host(const char *text)
 	if (strspn(text, "0123456789.") == n)
 		return ipv4(text, n);
 	return ipv6(text, n) || asked_name(text);
+}
+
+bool form_path_glob(const char *text)
+{
+	size_t n = strlen(text);
+	return n > 0 && n < POLICY_PATH_MAX && (text[0] == '/' || text[0] == '*') &&
+	       !strstr(text, "***") && !strpbrk(text, " ?#\\%") && form_printable(text);
 }
 
 bool form_url(const char *text)

@@ -10,6 +10,8 @@
 
 #include <stdbool.h>
 
+enum { POLICY_PATH_MAX = 256, POLICY_TEXT_MAX = 160, POLICY_HOST_MAX = 128 };
+
 typedef bool form_fn(const char *text);
 
 /* /a/b: absolute, no empty, "." or ".." part, no slash at the end (but "/"), no control
@@ -24,6 +26,8 @@ bool form_host(const char *text);
 /* What a program may ask to connect to: a name, of one label too and in any letter case, or an
  * address. */
 bool form_asked_host(const char *text);
+/* A path, or one with stars in it (rules.h); begins with a slash or a star. */
+bool form_path_glob(const char *text);
 /* http:// or https://, a host, an IPv4 address or [IPv6], a port if need be, a path prefix
  * without a slash at the end; no user, query or fragment. */
 bool form_url(const char *text);

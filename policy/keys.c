@@ -238,6 +238,15 @@ static int get_real(const struct keys_ctx *k, const struct yaml_node *n, double 
 	return 0;
 }
 
+int keys_counted(const struct keys_ctx *k, const struct yaml_node *n, size_t max)
+{
+	int r = keys_kind(k, n, YAML_SEQ);
+	if (r == 0 && n->count > max)
+		return keys_error(k, n->line, "'%s' has %zu entries, %zu are possible", key_of(n),
+		        n->count, max);
+	return r;
+}
+
 int keys_list(const struct keys_ctx *k, const struct yaml_node *seq, form_fn *form,
         const char *want, char ***ret)
 {

@@ -101,6 +101,9 @@ MUST_USE int keys_kind(const struct keys_ctx *k, const struct yaml_node *n, enum
 /* The number that a text is by the row's type and bounds (`none` is the caller's affair).  0, or
  * -EINVAL with *e: "'512MB' is not a size ..." or "4K is too small, the least is 1M". */
 MUST_USE int keys_number(const struct key *row, const char *text, uint64_t *ret, struct err *e);
+/* A list of at most `max` entries. */
+MUST_USE int keys_counted(const struct keys_ctx *k, const struct yaml_node *n, size_t max);
+
 /* A number of this type as a file would say it. */
 void keys_number_text(enum key_type type, uint64_t value, char out[UNITS_TEXT_MAX]);
 

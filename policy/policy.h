@@ -14,6 +14,7 @@
 #include "base/id.h"
 #include "base/limits.h"
 #include "policy/layers.h"
+#include "policy/rules.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,9 +22,6 @@
 #include <linux/filter.h>
 
 enum {
-	POLICY_PATH_MAX = 256,
-	POLICY_TEXT_MAX = 160,
-	POLICY_HOST_MAX = 128,
 	POLICY_MOUNTS = 16,
 	POLICY_BINDABLE = 16,
 	POLICY_INJECTS = 8,
@@ -55,6 +53,7 @@ enum policy_flag {
 	POLICY_NO_UNIX_SOCKETS = 1 << 3,
 	POLICY_PRIVATE_FILES = 1 << 4, /* filesystem.private */
 	POLICY_VOLATILE = 1 << 5,      /* filesystem.volatile */
+	POLICY_PROXY = 1 << 6,         /* egress.proxy */
 };
 
 enum policy_root { POLICY_ROOT_HOST_USR, POLICY_ROOT_IMAGE };
@@ -83,7 +82,16 @@ struct policy_inject {
 	char secret[NAME_MAX_LEN];      /* name in `secrets`; empty: nothing is added */
 	uint32_t loopback;              /* upstream may be a loopback or private address */
 	uint32_t pad;
+	struct request_range requests;
 };
+
+/* What may be used up, metered by egress.  Zero: no bound. */
+struct budget {
+	uint64_t requests, bytes, tokens;
+	uint64_t cost_micro; /* millionths of a US dollar, by the price table */
+};
+
+enum budget_scope { BUDGET_RUN, BUDGET_SESSION, BUDGET_USER, BUDGET_SECRET, BUDGET_SCOPES };
 
 struct policy {
 	char name[NAME_MAX_LEN];
@@ -99,6 +107,11 @@ struct policy {
 	struct policy_mount mounts[POLICY_MOUNTS];
 	struct policy_bindable bindable[POLICY_BINDABLE];
 	struct policy_inject inject[POLICY_INJECTS];
+	uint32_t nrules, nrequests, nports, pad;
+	struct policy_rule rules[POLICY_RULES];
+	struct policy_request requests[POLICY_REQUESTS];
+	uint16_t ports[POLICY_PORTS]; /* of rules, without 53, 80 and 443; ascending */
+	struct budget budgets[BUDGET_SCOPES];
 	struct sock_filter bpf[POLICY_INSNS]; /* loaded as it is by PID 1's maker */
 };
 

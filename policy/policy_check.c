@@ -199,6 +199,81 @@ static int inject_check(const struct policy *p, size_t i, struct err *e)
 	return 0;
 }
 
+/* ---- egress rules ---- */
+
+static int request_check(const struct policy_request *q, struct err *e)
+{
+	if (!terminated(q->method, sizeof(q->method)) ||
+	        strspn(q->method, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != strlen(q->method))
+		return bad(e, "a request's method", "is not a word in upper case");
+	return TEXT(q->path, form_path_glob);
+}
+
+static bool range_fine(const struct policy *p, struct request_range r)
+{
+	return r.n <= p->nrequests && r.first <= p->nrequests - r.n;
+}
+
+static int rule_check(const struct policy *p, const struct policy_rule *r, struct err *e)
+{
+	if (!terminated(r->host, sizeof(r->host)) ||
+	        (r->host[0] && !form_host(r->host + (r->host[0] == '.'))))
+		return bad(e, "a rule's host", "is no host name");
+	int bad_group = TEXT_OR_EMPTY(r->group, form_name);
+	if (bad_group < 0)
+		return bad_group;
+	if (r->protocol > RULE_RAW || r->terminate > 1 || r->nports < 1 ||
+	        r->nports > RULE_PORTS || r->ncidrs > RULE_CIDRS || !range_fine(p, r->requests))
+		return bad(e, "a rule's numbers", "are out of range");
+	for (uint32_t i = 0; i < r->nports; i++)
+		if (r->ports[i] == 0 || r->ports[i] == 53)
+			return bad(e, "a rule's port", "is 0 or the resolver's");
+	for (uint32_t i = 0; i < r->ncidrs; i++)
+		if (!cidr_fine(&r->cidrs[i]))
+			return bad(e, "a rule's network", "has bits behind its prefix");
+	/* Without a name in what is sent, only an exact one or an address means something. */
+	if (r->protocol == RULE_RAW ? r->host[0] == '.' : !r->host[0])
+		return bad(e, "a rule", "has no name that its protocol could be held to");
+	if (!r->host[0] && r->ncidrs == 0)
+		return bad(e, "a rule", "has neither host nor addresses");
+	if ((r->terminate && r->protocol != RULE_TLS) ||
+	        (r->requests.n && r->protocol != RULE_HTTP && !r->terminate))
+		return bad(e, "a rule", "judges what its protocol does not show");
+	return 0;
+}
+
+/* Every port of a rule has a listener, and none is there twice. */
+static int ports_check(const struct policy *p, struct err *e)
+{
+	for (uint32_t i = 0; i < p->nports; i++)
+		if (p->ports[i] == 0 || p->ports[i] == 53 || p->ports[i] == 80 ||
+		        p->ports[i] == 443 || (i && p->ports[i] <= p->ports[i - 1]))
+			return bad(e, "ports", "are not ascending or are served anyhow");
+	for (uint32_t i = 0; i < p->nrules; i++)
+		for (uint32_t j = 0; j < p->rules[i].nports; j++) {
+			unsigned port = p->rules[i].ports[j];
+			bool there = port == 80 || port == 443;
+			for (uint32_t k = 0; k < p->nports; k++)
+				there = there || p->ports[k] == port;
+			if (!there)
+				return bad(e, "a rule's port", "has no listener");
+		}
+	return 0;
+}
+
+static int rules_check(const struct policy *p, struct err *e)
+{
+	int r = 0;
+	for (uint32_t i = 0; r == 0 && i < p->nrequests; i++)
+		r = request_check(&p->requests[i], e);
+	for (uint32_t i = 0; r == 0 && i < p->nrules; i++)
+		r = rule_check(p, &p->rules[i], e);
+	for (uint32_t i = 0; r == 0 && i < p->ninject; i++)
+		if (!range_fine(p, p->inject[i].requests))
+			r = bad(e, p->inject[i].host, "has requests out of range");
+	return r == 0 ? ports_check(p, e) : r;
+}
+
 static int policy_head_check(const struct policy *p, struct err *e)
 {
 	int r = TEXT(p->name, form_name);
@@ -213,7 +288,8 @@ static int policy_head_check(const struct policy *p, struct err *e)
 	const uint32_t all =
 	        layers_of_kind(LAYER_KIND_ISOLATION) | layers_of_kind(LAYER_KIND_LIMIT);
 	const uint32_t flags = POLICY_INNER_ROOT_PACKAGES | POLICY_STRICT_PROC | POLICY_DEBUG |
-	                       POLICY_NO_UNIX_SOCKETS | POLICY_PRIVATE_FILES | POLICY_VOLATILE;
+	                       POLICY_NO_UNIX_SOCKETS | POLICY_PRIVATE_FILES | POLICY_VOLATILE |
+	                       POLICY_PROXY;
 	if (((p->required | p->warned) & ~all) || (p->required & p->warned))
 		return bad(e, "layers", "are unknown or both required and warned about");
 	if (p->flags & ~flags)
@@ -221,7 +297,8 @@ static int policy_head_check(const struct policy *p, struct err *e)
 	if (p->root > POLICY_ROOT_IMAGE || (p->root == POLICY_ROOT_IMAGE) != (p->image[0] != 0))
 		return bad(e, "root", "and image do not go together");
 	if (p->nmounts > POLICY_MOUNTS || p->nbindable > POLICY_BINDABLE ||
-	        p->ninject > POLICY_INJECTS)
+	        p->ninject > POLICY_INJECTS || p->nrules > POLICY_RULES ||
+	        p->nrequests > POLICY_REQUESTS || p->nports > POLICY_PORTS)
 		return bad(e, "counts", "are out of range");
 	return 0;
 }
@@ -235,6 +312,8 @@ int policy_check(const struct policy *p, struct err *e)
 		r = bindable_check(&p->bindable[i], e);
 	for (size_t i = 0; r == 0 && i < p->ninject; i++)
 		r = inject_check(p, i, e);
+	if (r == 0)
+		r = rules_check(p, e);
 	return r == 0 ? bpf_check(p->bpf, p->ninsns, e) : r;
 }
 

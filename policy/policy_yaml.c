@@ -2,6 +2,7 @@
 #include "base/mem.h"
 #include "policy/bpf.h"
 #include "policy/builtin.h"
+#include "policy/egress_yaml.h"
 #include "policy/layers.h"
 #include "policy/limits_keys.h"
 #include "policy/policy_check.h"
@@ -10,15 +11,6 @@
 #include <string.h>
 
 /* ---- filesystem ---- */
-
-static int counted(const struct keys_ctx *k, const struct yaml_node *n, size_t max)
-{
-	int r = keys_kind(k, n, YAML_SEQ);
-	if (r == 0 && n->count > max)
-		return keys_error(k, n->line, "'%s' has %zu entries, %zu are possible", n->key,
-		        n->count, max);
-	return r;
-}
 
 static const struct key mount_rows[] = {
         {.name = "source",
@@ -55,7 +47,7 @@ static const struct key_table mount_keys = KEY_TABLE(mount_rows);
 static int set_mounts(const struct keys_ctx *k, const struct yaml_node *n, void *obj)
 {
 	struct policy *p = obj;
-	int r = counted(k, n, POLICY_MOUNTS);
+	int r = keys_counted(k, n, POLICY_MOUNTS);
 	if (r < 0)
 		return r;
 	memset(p->mounts, 0, sizeof(p->mounts));
@@ -103,7 +95,7 @@ static const struct key_table bindable_keys = KEY_TABLE(bindable_rows);
 static int set_bindable(const struct keys_ctx *k, const struct yaml_node *n, void *obj)
 {
 	struct policy *p = obj;
-	int r = counted(k, n, POLICY_BINDABLE);
+	int r = keys_counted(k, n, POLICY_BINDABLE);
 	if (r < 0)
 		return r;
 	memset(p->bindable, 0, sizeof(p->bindable));
@@ -273,103 +265,6 @@ static int set_layers(const struct keys_ctx *k, const struct yaml_node *n, void 
 	return r;
 }
 
-/* ---- egress ---- */
-
-static const struct key inject_rows[] = {
-        {.name = "host",
-                .type = KEY_FIXED,
-                .offset = offsetof(struct policy_inject, host),
-                .size = POLICY_HOST_MAX,
-                .required = true,
-                .form = form_host,
-                .want = "a host name (a.b, lower case)",
-                .doc = "Name inside the jail, reached over plain HTTP."},
-        {.name = "upstream",
-                .type = KEY_FIXED,
-                .offset = offsetof(struct policy_inject, upstream),
-                .size = POLICY_PATH_MAX,
-                .required = true,
-                .form = form_url,
-                .want = "an http:// or https:// URL without user, query and final slash",
-                .doc = "Where requests go outside."},
-        {.name = "header",
-                .type = KEY_FIXED,
-                .offset = offsetof(struct policy_inject, header),
-                .size = sizeof(((struct policy_inject *)NULL)->header),
-                .form = form_header,
-                .want = "a header name in lower case",
-                .doc = "Header that carries the secret; what the jail sent there is dropped."},
-        {.name = "prefix",
-                .type = KEY_FIXED,
-                .offset = offsetof(struct policy_inject, prefix),
-                .size = sizeof(((struct policy_inject *)NULL)->prefix),
-                .form = form_printable,
-                .want = "printable text",
-                .doc = "Text before the secret, `\"Bearer \"`."},
-        {.name = "secret",
-                .type = KEY_FIXED,
-                .offset = offsetof(struct policy_inject, secret),
-                .size = NAME_MAX_LEN,
-                .form = form_variable,
-                .want = "a name such as API_KEY",
-                .doc = "Name of the secret; it never enters the jail."},
-        {.name = "allow_loopback",
-                .type = KEY_FLAG,
-                .bit = 1,
-                .offset = offsetof(struct policy_inject, loopback),
-                .dflt = "false",
-                .doc = "The upstream may be a loopback or private address, and plain HTTP."},
-};
-static const struct key_table inject_keys = KEY_TABLE(inject_rows);
-
-static int inject_fits(const struct keys_ctx *k, const struct yaml_node *n, const struct policy *p)
-{
-	const struct policy_inject *j = &p->inject[p->ninject];
-	const struct yaml_node *upstream = yaml_get(n, "upstream");
-	if (j->secret[0] && !j->header[0])
-		return keys_error(k, n->line, "secret '%s' has no header to go into", j->secret);
-	if (!j->loopback && strncmp(j->upstream, "https://", 8) != 0)
-		return keys_error(k, upstream->line,
-		        "upstream %s: plain http goes out readable to all; use https, or "
-		        "allow_loopback for a server on this machine",
-		        j->upstream);
-	for (uint32_t i = 0; i < p->ninject; i++)
-		if (strcmp(p->inject[i].host, j->host) == 0)
-			return keys_error(
-			        k, yaml_get(n, "host")->line, "host %s is given twice", j->host);
-	return 0;
-}
-
-static int set_inject(const struct keys_ctx *k, const struct yaml_node *n, void *obj)
-{
-	struct policy *p = obj;
-	int r = counted(k, n, POLICY_INJECTS);
-	if (r < 0)
-		return r;
-	memset(p->inject, 0, sizeof(p->inject));
-	p->ninject = 0;
-	yaml_each (it, n) {
-		r = keys_apply(k, &inject_keys, it, &p->inject[p->ninject]);
-		if (r == 0)
-			r = inject_fits(k, it, p);
-		if (r < 0)
-			return r;
-		p->ninject++;
-	}
-	return 0;
-}
-
-static const struct key egress_rows[] = {
-        {.name = "inject",
-                .type = KEY_OTHER,
-                .set = set_inject,
-                .sub = &inject_keys,
-                .want = "list of maps",
-                .doc = "HTTP hosts that exist only for the jail; at most 8.  Nothing else goes "
-                       "out."},
-};
-static const struct key_table egress_keys = KEY_TABLE(egress_rows);
-
 /* ---- the file ---- */
 
 /* Read before everything else by extended(); here it is known and has nothing left to do. */
@@ -499,6 +394,8 @@ static int parse(const struct keys_ctx *k, const char *name, const char *text, s
 	r = keys_apply(k, &policy_keys, root, p);
 	if (r == 0)
 		r = root_fits(k, root, p);
+	if (r == 0)
+		r = egress_settle(k, root, p);
 	if (r < 0)
 		return r;
 	if (!name_valid(name) || !str_copy(p->name, sizeof(p->name), name))

@@ -79,21 +79,102 @@ static void show_limits(const struct limits *l, FILE *to)
 	}
 }
 
+static void show_requests(
+        const struct policy *p, struct request_range range, const char *indent, FILE *to)
+{
+	for (uint32_t i = 0; i < range.n; i++) {
+		const struct policy_request *q = &p->requests[range.first + i];
+		if (i == 0)
+			(void)fprintf(to, "%srequests:\n", indent);
+		(void)fprintf(to, "%s  - \"%s%s%s\"\n", indent, q->method, q->method[0] ? " " : "",
+		        q->path);
+	}
+}
+
+static void show_list(const struct policy_rule *r, FILE *to)
+{
+	(void)fputs("      ports: [", to);
+	for (uint32_t i = 0; i < r->nports; i++)
+		(void)fprintf(to, "%s%u", i ? ", " : "", r->ports[i]);
+	(void)fputs("]\n", to);
+	for (uint32_t i = 0; i < r->ncidrs; i++) {
+		char text[RULE_TEXT_MAX];
+		cidr_text(&r->cidrs[i], text);
+		(void)fprintf(to, "%s\"%s\"%s", i ? ", " : "      addresses: [", text,
+		        i + 1 == r->ncidrs ? "]\n" : "");
+	}
+}
+
+static void show_bytes(const char *key, uint64_t value, FILE *to)
+{
+	char text[UNITS_TEXT_MAX];
+	units_print_bytes(value, text);
+	if (value)
+		(void)fprintf(to, "%s: %s\n", key, text);
+}
+
+static void show_rule(const struct policy *p, const struct policy_rule *r, FILE *to)
+{
+	(void)fprintf(to, "    - protocol: %s%s%s\n", rule_protocol_name(r->protocol),
+	        r->group[0] ? "  # @" : "", r->group);
+	if (r->host[0])
+		(void)fprintf(to, "      host: \"%s%s\"\n", r->host[0] == '.' ? "*" : "", r->host);
+	show_list(r, to);
+	if (r->terminate)
+		(void)fputs("      terminate: true\n", to);
+	show_bytes("      rate", r->rate_bps, to);
+	show_bytes("      bytes", r->bytes, to);
+	show_requests(p, r->requests, "      ", to);
+}
+
+static void show_inject(const struct policy *p, const struct policy_inject *j, FILE *to)
+{
+	quoted(to, "    - host", j->host);
+	quoted(to, "      upstream", j->upstream);
+	if (j->header[0])
+		quoted(to, "      header", j->header);
+	if (j->prefix[0])
+		quoted(to, "      prefix", j->prefix);
+	if (j->secret[0])
+		quoted(to, "      secret", j->secret);
+	(void)fprintf(to, "      allow_loopback: %s\n", truth(j->loopback));
+	show_requests(p, j->requests, "      ", to);
+}
+
+static void show_budgets(const struct policy *p, FILE *to)
+{
+	static const char *const scopes[BUDGET_SCOPES] = {"run", "session", "user", "secret"};
+	(void)fputs("  budget:\n", to);
+	for (int i = 0; i < BUDGET_SCOPES; i++) {
+		const struct budget *b = &p->budgets[i];
+		const struct {
+			const char *key;
+			uint64_t value;
+		} counts[] = {{"requests", b->requests}, {"tokens", b->tokens}};
+		(void)fprintf(to, "    %s:%s\n", scopes[i],
+		        b->requests || b->tokens || b->cost_micro || b->bytes ? "" : " {}");
+		for (size_t k = 0; k < ARRAY_LEN(counts); k++)
+			if (counts[k].value)
+				(void)fprintf(to, "      %s: %llu\n", counts[k].key,
+				        (unsigned long long)counts[k].value);
+		if (b->cost_micro)
+			(void)fprintf(to, "      cost: %llu.%06llu\n",
+			        (unsigned long long)(b->cost_micro / 1000000),
+			        (unsigned long long)(b->cost_micro % 1000000));
+		show_bytes("      bytes", b->bytes, to);
+	}
+}
+
 static void show_egress(const struct policy *p, FILE *to)
 {
-	(void)fputs(p->ninject ? "egress:\n  inject:\n" : "egress:\n  inject: []\n", to);
-	for (uint32_t i = 0; i < p->ninject; i++) {
-		const struct policy_inject *j = &p->inject[i];
-		quoted(to, "    - host", j->host);
-		quoted(to, "      upstream", j->upstream);
-		if (j->header[0])
-			quoted(to, "      header", j->header);
-		if (j->prefix[0])
-			quoted(to, "      prefix", j->prefix);
-		if (j->secret[0])
-			quoted(to, "      secret", j->secret);
-		(void)fprintf(to, "      allow_loopback: %s\n", truth(j->loopback));
-	}
+	(void)fputs(p->nrules ? "egress:\n  allow:\n" : "egress:\n  allow: []\n", to);
+	for (uint32_t i = 0; i < p->nrules; i++)
+		show_rule(p, &p->rules[i], to);
+	(void)fputs(p->ninject ? "  inject:\n" : "  inject: []\n", to);
+	for (uint32_t i = 0; i < p->ninject; i++)
+		show_inject(p, &p->inject[i], to);
+	show_budgets(p, to);
+	(void)fprintf(to, "  proxy: %s\n", truth(p->flags & POLICY_PROXY));
 }
 
 void show_policy(const struct policy *p, FILE *to)
