@@ -1,11 +1,13 @@
 #include "egress/address.h"
 
+#include "base/fd.h"
 #include "base/mem.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* IANA IPv4 special-purpose registry, and what clouds put their metadata services at. */
 static const struct {
@@ -76,6 +78,70 @@ bool address_public(const struct sockaddr *a)
 		return address_public_v6(in6.sin6_addr.s6_addr);
 	}
 	return false;
+}
+
+bool address_within(const struct reach *r, const struct sockaddr *a)
+{
+	uint8_t mapped[16];
+	if (r->any)
+		return a->sa_family == AF_INET || a->sa_family == AF_INET6;
+	return address_public(a) ||
+	       (address_mapped(a, mapped) && cidrs_have(r->cidrs, r->n, mapped));
+}
+
+bool address_mapped(const struct sockaddr *a, uint8_t to[16])
+{
+	struct sockaddr_in in;
+	struct sockaddr_in6 in6;
+	if (a->sa_family == AF_INET) {
+		memcpy(&in, a, sizeof(in));
+		memset(to, 0, 10);
+		memset(to + 10, 0xff, 2);
+		memcpy(to + 12, &in.sin_addr, 4);
+		return true;
+	}
+	if (a->sa_family != AF_INET6)
+		return false;
+	memcpy(&in6, a, sizeof(in6));
+	memcpy(to, &in6.sin6_addr, 16);
+	return true;
+}
+
+socklen_t address_of(const uint8_t mapped[16], unsigned port, struct sockaddr_storage *to)
+{
+	struct sockaddr_in6 in6 = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
+	struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = in6.sin6_port};
+	memcpy(&in6.sin6_addr, mapped, 16);
+	bool v4 = IN6_IS_ADDR_V4MAPPED(&in6.sin6_addr);
+	memcpy(&in.sin_addr, mapped + 12, 4);
+	memset(to, 0, sizeof(*to));
+	memcpy(to, v4 ? (const void *)&in : (const void *)&in6, v4 ? sizeof(in) : sizeof(in6));
+	return v4 ? sizeof(in) : sizeof(in6);
+}
+
+/* A datagram socket that is connected has been given the source address of its route: to an address
+ * of this host's own, that address itself. */
+static bool own(const struct sockaddr *a)
+{
+	uint8_t to[16], from[16];
+	struct sockaddr_storage s, source;
+	socklen_t len = sizeof(source);
+	if (!address_mapped(a, to))
+		return false;
+	socklen_t n = address_of(to, 9, &s); /* any port: nothing is sent */
+	auto_close int fd = socket(s.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	return fd >= 0 && connect(fd, (const struct sockaddr *)&s, n) == 0 &&
+	       getsockname(fd, (struct sockaddr *)&source, &len) == 0 &&
+	       address_mapped((const struct sockaddr *)&source, from) && memcmp(to, from, 16) == 0;
+}
+
+bool address_dialable(const struct reach *r, const struct sockaddr *a)
+{
+	uint8_t mapped[16];
+	if (!address_within(r, a))
+		return false;
+	return r->any || (address_mapped(a, mapped) && cidrs_have(r->cidrs, r->n, mapped)) ||
+	       !own(a);
 }
 
 bool address_v4(const struct sockaddr *a, uint32_t *ret)

@@ -1,7 +1,7 @@
 /*
  * address.h - is an address of the public internet, and how is it written.
  *
- * Pure.  An upstream's name may resolve to anything its owner likes; only
+ * Pure but for address_dialable.  An upstream's name may resolve to anything its owner likes; only
  * addresses that are globally reachable are dialled (IANA's special-purpose
  * registries, RFC 6890 and updates), unless root marked the upstream.
  * Addresses that carry an IPv4 address (mapped, compatible, 6to4, NAT64) are
@@ -10,6 +10,8 @@
 #ifndef EGRESS_ADDRESS_H
 #define EGRESS_ADDRESS_H
 
+#include "policy/rules.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -17,10 +19,25 @@
 
 enum { ADDRESS_TEXT_MAX = 64 };
 
+/* What may be dialled: public addresses, and what root named besides. */
+struct reach {
+	bool any; /* everything, this host too */
+	uint32_t n;
+	struct cidr cidrs[RULE_CIDRS];
+};
+
 bool address_public_v4(uint32_t host_order);
 bool address_public_v6(const uint8_t a[16]);
 /* AF_INET and AF_INET6; every other family is not public. */
 bool address_public(const struct sockaddr *a);
+
+bool address_within(const struct reach *r, const struct sockaddr *a);
+/* The last word, at the moment of dialling: as above, and public addresses are not this host's own
+ * unless they were named.  Asks the kernel for a route, sends nothing. */
+bool address_dialable(const struct reach *r, const struct sockaddr *a);
+/* 16 bytes, IPv4 mapped; and back, with a port.  `to` is a sockaddr_in where it can be. */
+bool address_mapped(const struct sockaddr *a, uint8_t to[16]);
+socklen_t address_of(const uint8_t mapped[16], unsigned port, struct sockaddr_storage *to);
 
 /* Numbers only, without port; a mapped IPv4 address is written as IPv4. */
 void address_text(const struct sockaddr *a, char to[ADDRESS_TEXT_MAX]);

@@ -1,7 +1,7 @@
 /*
  * client.h - one TCP connection accepted from a jail, whatever it speaks.
  *
- * Embedded first in http_conn, tls_conn and dns_conn.  Ends at once (socket
+ * Embedded first in http_conn, stream and dns_conn.  Ends at once (socket
  * closed, off its jail's list) and is freed at the end of the loop's turn by
  * its kind's free(); until then its callbacks find `ended` set.
  */
@@ -18,10 +18,10 @@ struct client;
 struct jail;
 
 struct client_kind {
-	unsigned port;
 	void (*ready)(struct client *c, uint32_t events);
 	void (*late)(struct client *c); /* the deadline has passed */
 	void (*free)(struct client *c); /* after the end: what it owns, and itself */
+	void (*follow)(struct client *c); /* the jail's policy has changed; may be NULL */
 };
 
 struct client {

@@ -16,7 +16,7 @@ static const int allowed[] = {
         SYS_epoll_wait, SYS_epoll_pwait, SYS_epoll_ctl, SYS_poll, SYS_ppoll, SYS_accept4,
         SYS_connect, SYS_getsockname, SYS_getpeername, SYS_getsockopt, SYS_setsockopt, SYS_shutdown,
         SYS_recvfrom, SYS_recvmsg, SYS_sendto, SYS_sendmsg, SYS_read, SYS_write, SYS_readv,
-        SYS_writev, SYS_close, SYS_fcntl, SYS_ioctl,
+        SYS_writev, SYS_close, SYS_fcntl, SYS_ioctl, SYS_splice, SYS_pipe2,
         /* memfds of agentboxd */
         SYS_fstat, SYS_newfstatat, SYS_pread64, SYS_lseek,
         /* memory */

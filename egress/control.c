@@ -11,12 +11,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { MESSAGES_PER_TURN = 64 };
+enum { MESSAGES_PER_TURN = 64, ANY_FDS = -1 };
 
 struct control {
 	struct services *services; /* borrowed: process */
 	struct watch watch;
 	struct policy_set *set; /* owned; NULL until the first one */
+	struct rulebook *books[LIMIT_POLICIES]; /* owned references, by the set's indexes */
 };
 
 static int copy_set(int memfd, struct policy_set **ret, struct err *e)
@@ -38,24 +39,39 @@ static int copy_set(int memfd, struct policy_set **ret, struct err *e)
 	return 0;
 }
 
-static void names_for(
-        const struct control *c, int index, const char *policy, uint32_t flags, struct names *ret)
+/* The rules of the policy of that index and why they do not count, or "". */
+static struct rulebook *book_for(
+        const struct control *c, int index, const char *policy, uint32_t flags, const char **why)
 {
-	if (index < 0)
-		names_none(policy, "the policy is not known any more", ret);
-	else if (flags & JAIL_MAKE_NO_EGRESS)
-		names_none(c->set->policies[index].name, "nothing goes out of this jail", ret);
-	else
-		names_of(&c->set->policies[index], ret);
+	*why = "";
+	if (index >= 0) {
+		if (flags & JAIL_MAKE_NO_EGRESS)
+			*why = "nothing goes out of this jail";
+		return rulebook_ref(c->books[index]);
+	}
+	auto_free struct policy *none = xnew(struct policy);
+	(void)str_copy(none->name, sizeof(none->name), policy);
+	*why = "the policy is not known any more";
+	return rulebook_new(none);
 }
 
 static void follow(struct control *c)
 {
 	list_for_each (j, &c->services->jails, struct jail, link) {
-		char policy[NAME_MAX_LEN];
-		memcpy(policy, j->names.policy, sizeof(policy));
-		names_for(c, policy_find(c->set, policy), policy, j->flags, &j->names);
+		const char *why, *policy = j->names.book->policy.name;
+		struct rulebook *b =
+		        book_for(c, policy_find(c->set, policy), policy, j->flags, &why);
+		jails_follow(j, b, why);
+		rulebook_unref(b);
 	}
+}
+
+static void books_replace(struct control *c, const struct policy_set *next)
+{
+	for (uint32_t i = 0; c->set && i < c->set->count; i++)
+		rulebook_unref(c->books[i]);
+	for (uint32_t i = 0; next && i < next->count; i++)
+		c->books[i] = rulebook_new(&next->policies[i]);
 }
 
 static void reply(struct control *c, uint16_t type)
@@ -76,6 +92,7 @@ static int on_policies(struct control *c, const void *msg, int fds[MSG_FDS], str
 		r = secrets_replace(c->services->secrets, fds[1], e);
 	if (r < 0)
 		return r;
+	books_replace(c, set);
 	free(c->set);
 	c->set = take(set);
 	follow(c);
@@ -87,20 +104,39 @@ static int on_policies(struct control *c, const void *msg, int fds[MSG_FDS], str
 static int on_jail(struct control *c, const void *msg, int fds[MSG_FDS], struct err *e)
 {
 	const struct egress_jail *m = msg;
-	struct names names;
 	if (jails_find(c->services, m->jail))
 		return err_set(e, -EEXIST, "jail %llu began twice", (unsigned long long)m->jail);
 	bool known =
 	        c->set && m->policy_generation == c->set->generation && m->policy < c->set->count;
 	/* A jail of unknown rules still begins: everything in it is refused, with events, instead
 	 * of running into connections that nobody accepts. */
-	names_for(c, known ? (int)m->policy : -1, "?", m->flags, &names);
+	const char *why;
+	struct rulebook *b = book_for(c, known ? (int)m->policy : -1, "?", m->flags, &why);
 	if (!known)
 		log_warn("jail %llu names policy %u of generation %llu, which is not in use: "
 		         "everything is refused",
 		        (unsigned long long)m->jail, m->policy,
 		        (unsigned long long)m->policy_generation);
-	return jails_begin(c->services, m->jail, m->flags, &names, fds, e);
+	int r = jails_begin(c->services, m->jail, m->flags, b, why, fds, e);
+	rulebook_unref(b);
+	return r;
+}
+
+/* fds: a listener for each of the ports. */
+static int on_ports(struct control *c, const void *msg, int fds[MSG_FDS], struct err *e)
+{
+	const struct egress_ports *m = msg;
+	struct jail *j = jails_find(c->services, m->jail);
+	int r = 0;
+	if (!j)
+		return err_set(e, -ENOENT, "ports of jail %llu, which has not begun",
+		        (unsigned long long)m->jail);
+	if (m->n != m->head.nfds || m->n > POLICY_PORTS)
+		return err_set(e, -EBADMSG, "control: %u ports with %u descriptors", m->n,
+		        m->head.nfds);
+	for (uint32_t i = 0; r == 0 && i < m->n; i++)
+		r = jails_port(j, m->ports[i], &fds[i], e);
+	return r;
 }
 
 static int on_jail_end(struct control *c, const void *msg, int fds[MSG_FDS], struct err *e)
@@ -132,6 +168,7 @@ static const struct {
 } messages[] = {
         {EGRESS_POLICIES, sizeof(struct egress_simple), 2, on_policies},
         {EGRESS_JAIL, sizeof(struct egress_jail), EGRESS_LISTENERS, on_jail},
+        {EGRESS_PORTS, sizeof(struct egress_ports), ANY_FDS, on_ports},
         {EGRESS_JAIL_END, sizeof(struct egress_simple), 0, on_jail_end},
         {EGRESS_STOP, sizeof(struct egress_simple), 0, on_stop},
 };
@@ -141,7 +178,8 @@ static int dispatch(struct control *c, const void *msg, size_t n, int fds[MSG_FD
 	const struct msg_head *h = msg;
 	for (size_t i = 0; i < ARRAY_LEN(messages); i++)
 		if (messages[i].type == h->type) {
-			if (n != messages[i].size || h->nfds != messages[i].nfds)
+			if (n != messages[i].size ||
+			        (messages[i].nfds != ANY_FDS && h->nfds != messages[i].nfds))
 				break;
 			return messages[i].handle(c, msg, fds, e);
 		}
@@ -195,6 +233,7 @@ void control_free(struct control *c)
 	if (!c)
 		return;
 	reactor_unwatch(c->services->reactor, &c->watch);
+	books_replace(c, NULL);
 	free(c->set);
 	free(c);
 }

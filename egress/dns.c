@@ -125,7 +125,7 @@ static uint8_t *put_opt(struct dns_reply *r, uint8_t *p, const uint8_t *query, s
 	return p + 6;
 }
 
-void dns_answer(const struct names *t, const uint8_t *query, size_t n, struct dns_reply *ret)
+void dns_answer(struct names *t, const uint8_t *query, size_t n, struct dns_reply *ret)
 {
 	struct question q;
 	ret->verdict = DNS_DROP;
@@ -141,12 +141,13 @@ void dns_answer(const struct names *t, const uint8_t *query, size_t n, struct dn
 		return;
 	}
 	write_name(&q, ret->name);
-	int i = q.plain ? names_find(t, q.host, q.host_len) : -1;
-	bool ours = i >= 0 && q.class == CLASS_IN && q.type != TYPE_AXFR && q.type != TYPE_IXFR;
+	uint32_t address = 0;
+	int r = q.plain ? names_address(t, q.host, q.host_len, &address) : -ENOENT;
+	bool ours = r == 0 && q.class == CLASS_IN && q.type != TYPE_AXFR && q.type != TYPE_IXFR;
 	uint8_t *p = begin(ret, query, ours ? RCODE_OK : RCODE_REFUSED, q.bytes);
 	if (ours && q.type == TYPE_A)
-		p = put_address(ret, p, names_address(i));
+		p = put_address(ret, p, address);
 	p = put_opt(ret, p, query, n, DNS_HEAD + q.bytes);
-	ret->verdict = ours ? DNS_ANSWERED : DNS_REFUSED;
+	ret->verdict = ours ? DNS_ANSWERED : r == -ENOSPC ? DNS_FULL : DNS_REFUSED;
 	ret->n = (size_t)(p - ret->bytes);
 }

@@ -26,6 +26,7 @@ enum dns_verdict {
 	DNS_MALFORMED, /* answered FORMERR or NOTIMP; nothing worth an event */
 	DNS_ANSWERED,
 	DNS_REFUSED, /* `name` says what was asked */
+	DNS_FULL,    /* refused: one name more than a jail may ask for */
 };
 
 struct dns_reply {
@@ -35,6 +36,7 @@ struct dns_reply {
 	uint8_t bytes[DNS_ANSWER_MAX];
 };
 
-void dns_answer(const struct names *t, const uint8_t *query, size_t n, struct dns_reply *ret);
+/* A name that is asked for the first time gets its place in `t`. */
+void dns_answer(struct names *t, const uint8_t *query, size_t n, struct dns_reply *ret);
 
 #endif

@@ -22,10 +22,13 @@ enum {
 static void answer(struct jail *j, const void *query, size_t n, struct dns_reply *ret)
 {
 	dns_answer(&j->names, query, n, ret);
-	if (ret->verdict != DNS_REFUSED)
+	if (ret->verdict != DNS_REFUSED && ret->verdict != DNS_FULL)
 		return;
 	char reason[128];
-	names_refusal(&j->names, "dns", ret->name, reason, sizeof(reason));
+	if (ret->verdict == DNS_FULL)
+		snprintf(reason, sizeof(reason), "dns: more than %d different names", NAMES_MAX);
+	else
+		names_refusal(&j->names, "dns", ret->name, reason, sizeof(reason));
 	report_denied(&j->report, ret->name, 53, reason);
 }
 
@@ -187,7 +190,7 @@ static void on_free(struct client *c)
 }
 
 static const struct client_kind kind = {
-        .port = 53, .ready = on_ready, .late = on_late, .free = on_free};
+        .ready = on_ready, .late = on_late, .free = on_free};
 
 void dns_port_accept(struct jail *j, int fd)
 {

@@ -5,6 +5,7 @@
 #include "egress/secrets.h"
 #include "egress/upstream.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,6 +27,7 @@ enum { RESPONSE_FIELDS = 200 };
 void exchange_init(struct exchange *x)
 {
 	memset(x, 0, sizeof(*x));
+	x->rule = -1;
 	x->body = (struct buf)BUF_INIT(EXCHANGE_REPLAY + EXCHANGE_BODY_HIGH);
 	x->replayable = true;
 }
@@ -48,7 +50,7 @@ static void refuse(struct http_conn *c, int status, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(reason, sizeof(reason), fmt, ap);
 	va_end(ap);
-	http_conn_refuse(c, status, c->x.name, 80, reason);
+	http_conn_refuse(c, status, c->x.name, c->place.port, reason);
 }
 
 static void refuse_upstream(struct http_conn *c, int status, const struct err *e)
@@ -58,35 +60,82 @@ static void refuse_upstream(struct http_conn *c, int status, const struct err *e
 	http_conn_refuse(c, status, c->x.origin.host, c->x.origin.port, reason);
 }
 
-/* The entry of the policy, or NULL when it was refused. */
-static const struct policy_inject *judge(struct http_conn *c, const struct http_head *h)
+/* What a request is for: one of the two. */
+struct grant {
+	const struct policy_inject *inject;
+	const struct policy_rule *rule;
+};
+
+static bool may_ask(struct http_conn *c, const struct policy *p, struct request_range range,
+        const struct http_head *h)
+{
+	if (requests_allow(p->requests + range.first, range.n, h->method.p, h->method.n, h->target.p,
+	            h->target.n))
+		return true;
+	const char *query = memchr(h->target.p, '?', h->target.n);
+	size_t path = query ? (size_t)(query - h->target.p) : h->target.n;
+	refuse(c, 403, "http: %.*s %.*s is not among the requests allowed for %.40s",
+	        (int)(h->method.n < 10 ? h->method.n : 10), h->method.p,
+	        (int)(path < 40 ? path : 40), h->target.p, c->x.name);
+	return false;
+}
+
+/* By a rule: its protocol must be the one that is spoken. */
+static bool judge_rule(struct http_conn *c, const struct http_head *h, struct grant *ret)
 {
 	const struct names *t = &c->client.jail->names;
+	const struct policy *p = &t->book->policy;
+	int i = names_rule(t, h->host.p, h->host.n, c->place.port);
+	char reason[128];
+	if (i < 0) {
+		names_refusal(t, "http", c->x.name, reason, sizeof(reason));
+		refuse(c, 403, "%s", reason);
+		return false;
+	}
+	if (p->rules[i].protocol != RULE_HTTP) {
+		refuse(c, 403, "http: %.60s:%u is allowed as %s", c->x.name, c->place.port,
+		        rule_protocol_name(p->rules[i].protocol));
+		return false;
+	}
+	*ret = (struct grant){.rule = &p->rules[i]};
+	return may_ask(c, p, p->rules[i].requests, h);
+}
+
+/* False when it was refused. */
+static bool judge(struct http_conn *c, const struct http_head *h, struct grant *ret)
+{
+	struct names *t = &c->client.jail->names;
 	char *host = c->x.name, reason[128];
 	int len = (int)(h->host.n < POLICY_HOST_MAX ? h->host.n : POLICY_HOST_MAX - 1);
 	snprintf(host, POLICY_HOST_MAX, "%.*s", len, h->host.p);
-	int i = names_find(t, h->host.p, h->host.n);
-	if (i < 0) {
+	bool known = names_rule(t, h->host.p, h->host.n, 0) >= 0 ||
+	             names_injected(t, h->host.p, h->host.n);
+	if (!known) {
 		names_refusal(t, "http", host, reason, sizeof(reason));
 		http_conn_refuse(c, 403, host, (unsigned)h->port, reason);
-	} else if (h->port != 80) {
-		refuse(c, 403, "http: %.60s is served on port 80 only", host);
-	} else if (!c->has_v4 || c->v4 != names_address(i)) {
+	} else if ((unsigned)h->port != c->place.port) {
+		refuse(c, 403, "http: Host names port %d, %u was dialled", h->port, c->place.port);
+	} else if (!c->place.has_v4 ||
+	           !names_belong(t, h->host.p, h->host.n, c->place.v4)) {
 		refuse(c, 403, "http: Host %.50s does not belong to the address %.40s", host,
 		        c->address);
 	} else if (h->upgrade) {
 		refuse(c, 403, "http: Upgrade is refused");
 	} else {
-		return &t->inject[i];
+		const struct policy_inject *in = names_injected(t, h->host.p, h->host.n);
+		if (!in)
+			return judge_rule(c, h, ret);
+		*ret = (struct grant){.inject = in};
+		return may_ask(c, &t->book->policy, in->requests, h);
 	}
-	return NULL;
+	return false;
 }
 
 /* ---- the request ---- */
 
 static bool credential(struct http_text name, const struct policy_inject *in)
 {
-	return in->secret[0] && (http_is(name, in->header) || http_is(name, "authorization") ||
+	return in && in->secret[0] && (http_is(name, in->header) || http_is(name, "authorization") ||
 	                                http_is(name, "x-api-key"));
 }
 
@@ -120,12 +169,18 @@ static int64_t body_bytes(const struct http_head *h)
 	return TRANSFER_NO_BODY;
 }
 
-static void take_head(struct exchange *x, const struct http_head *h, const struct policy_inject *in)
+static void take_head(
+        struct http_conn *c, const struct http_head *h, const struct grant *g)
 {
+	struct exchange *x = &c->x;
+	char host[POLICY_HOST_MAX];
+	memcpy(host, x->name, sizeof(host));
 	buf_done(&x->body);
 	exchange_init(x);
+	memcpy(x->name, host, sizeof(host));
+	if (g->rule)
+		x->rule = (int)(g->rule - c->client.jail->names.book->policy.rules);
 	snprintf(x->method, sizeof(x->method), "%.*s", (int)h->method.n, h->method.p);
-	(void)str_copy(x->name, sizeof(x->name), in->host);
 	x->minor = h->minor;
 	x->keep_alive = h->keep_alive;
 	x->replayable = h->content_length <= EXCHANGE_REPLAY;
@@ -137,7 +192,7 @@ static void take_head(struct exchange *x, const struct http_head *h, const struc
 static void start(struct http_conn *c)
 {
 	struct err err;
-	if (transfer_start(c->x.transfer, c->x.lookup.addresses, &err) < 0)
+	if (transfer_start(c->x.transfer, &c->x.lookup, &err) < 0)
 		refuse_upstream(c, 502, &err);
 }
 
@@ -154,26 +209,45 @@ static void on_addresses(struct lookup *l, const struct err *e)
 
 static const struct transfer_ops ops;
 
-static int prepare(struct http_conn *c, const struct http_head *h, const struct policy_inject *in,
-        struct err *e)
+/* Where it goes, and what that may be. */
+static int set_origin(
+        struct http_conn *c, const struct grant *g, struct reach *reach, struct err *e)
+{
+	struct exchange *x = &c->x;
+	if (g->inject) {
+		*reach = (struct reach){.any = g->inject->loopback != 0};
+		return origin_parse(g->inject->upstream, &x->origin, e);
+	}
+	*reach = (struct reach){.n = g->rule->ncidrs};
+	memcpy(reach->cidrs, g->rule->cidrs, sizeof(reach->cidrs));
+	x->origin = (struct origin){.port = (uint16_t)c->place.port};
+	for (size_t i = 0; x->name[i]; i++)
+		x->origin.host[i] = (char)tolower((unsigned char)x->name[i]);
+	return 0;
+}
+
+static int prepare(
+        struct http_conn *c, const struct http_head *h, const struct grant *g, struct err *e)
 {
 	struct exchange *x = &c->x;
 	const struct services *s = c->client.jail->services;
+	const struct policy_inject *in = g->inject;
+	bool with_secret = in && in->secret[0];
 	size_t n = 0;
-	const char *secret = in->secret[0] ? secrets_find(s->secrets, in->secret, &n) : NULL;
-	if (in->secret[0] && !secret)
+	const char *secret = with_secret ? secrets_find(s->secrets, in->secret, &n) : NULL;
+	if (with_secret && !secret)
 		return err_set(e, -ENOKEY, "secret %s is not configured", in->secret);
-	int r = origin_parse(in->upstream, &x->origin, e);
-	if (r < 0)
-		return r;
 	struct transfer_spec spec = {.origin = &x->origin,
-	        .any_address = in->loopback != 0,
 	        .method = h->method,
 	        .target = h->target,
 	        .fresh = !x->replayable,
 	        .body_bytes = body_bytes(h),
 	        .ops = &ops,
 	        .ctx = c};
+	int r = set_origin(c, g, &spec.reach, e);
+	if (r < 0)
+		return r;
+	x->reach = spec.reach;
 	x->transfer = transfer_new(s->upstream, &spec, e);
 	if (!x->transfer)
 		return e->code;
@@ -188,11 +262,11 @@ void exchange_begin(struct http_conn *c, const struct http_head *h)
 {
 	struct err err;
 	struct exchange *x = &c->x;
-	const struct policy_inject *in = judge(c, h);
-	if (!in)
+	struct grant g = {0};
+	if (!judge(c, h, &g))
 		return;
-	take_head(x, h, in);
-	int r = prepare(c, h, in, &err);
+	take_head(c, h, &g);
+	int r = prepare(c, h, &g, &err);
 	if (r < 0) {
 		refuse(c, r == -ENOKEY ? 503 : 502, "http: %.110s", err.text);
 		return;
@@ -200,8 +274,8 @@ void exchange_begin(struct http_conn *c, const struct http_head *h)
 	if (h->expect_continue && !x->body_done)
 		buf_puts(&c->out, "HTTP/1.1 100 Continue\r\n\r\n");
 	x->lookup.done = on_addresses;
-	r = lookup_start(c->client.jail->services->resolver, &x->origin, in->loopback != 0,
-	        &x->lookup, &err);
+	r = lookup_start(
+	        c->client.jail->services->resolver, &x->origin, &x->reach, &x->lookup, &err);
 	if (r < 0)
 		refuse_upstream(c, 502, &err);
 	else if (r == 1)
@@ -246,9 +320,31 @@ void exchange_feed(struct http_conn *c)
 	}
 }
 
+/* Of `want` bytes of either direction, how many may move: 0 for later, -EDQUOT. */
+static ssize_t allowed(struct http_conn *c, size_t want)
+{
+	struct jail *j = c->client.jail;
+	if (c->x.rule < 0)
+		return (ssize_t)want;
+	ssize_t n = usage_allow(&j->usage, &j->names.book->policy, c->x.rule, want);
+	if (n == 0) {
+		c->x.waiting = true;
+		client_deadline(&c->client, USAGE_WAIT_MS);
+	}
+	return n;
+}
+
+static void moved(struct http_conn *c, size_t n)
+{
+	if (c->x.rule >= 0)
+		usage_count(&c->client.jail->usage, c->x.rule, n);
+	if (!c->x.waiting)
+		client_deadline(&c->client, EXCHANGE_IDLE_MS);
+}
+
 void exchange_drained(struct http_conn *c)
 {
-	if (!c->x.paused || c->out.len > EXCHANGE_OUT_LOW)
+	if (!c->x.paused || c->x.waiting || c->out.len > EXCHANGE_OUT_LOW)
 		return;
 	c->x.paused = false;
 	transfer_resume(c->x.transfer);
@@ -273,13 +369,19 @@ static ssize_t on_pull(void *ctx, char *p, size_t n)
 	}
 	if (k == 0)
 		return 0;
+	ssize_t most = allowed(c, k);
+	if (most <= 0) {
+		x->starved = most == 0;
+		return most == 0 ? TRANSFER_PAUSE : TRANSFER_ABORT;
+	}
+	k = (size_t)most;
 	memcpy(p, x->body.p + x->sent, k);
 	x->sent += k;
 	if (!x->replayable || x->sent > EXCHANGE_REPLAY)
 		forget_sent(x);
 	exchange_feed(c);
 	http_conn_interest(c);
-	client_deadline(&c->client, EXCHANGE_IDLE_MS);
+	moved(c, k);
 	return (ssize_t)k;
 }
 
@@ -372,7 +474,11 @@ static ssize_t on_body(void *ctx, const char *p, size_t n)
 		return TRANSFER_ABORT;
 	if (x->framing == FRAME_NONE)
 		return (ssize_t)n;
-	if (c->out.len >= EXCHANGE_OUT_HIGH) {
+	/* libcurl's chunk is taken whole or not at all: the rate may be exceeded by one. */
+	ssize_t most = allowed(c, n);
+	if (most < 0)
+		return TRANSFER_ABORT;
+	if (c->out.len >= EXCHANGE_OUT_HIGH || most == 0) {
 		x->paused = true;
 		return TRANSFER_PAUSE;
 	}
@@ -385,7 +491,7 @@ static ssize_t on_body(void *ctx, const char *p, size_t n)
 		return TRANSFER_ABORT;
 	/* At once: an event of a stream is worth more now than a full packet later. */
 	http_conn_flush(c);
-	client_deadline(&c->client, EXCHANGE_IDLE_MS);
+	moved(c, n);
 	return c->client.ended ? TRANSFER_ABORT : (ssize_t)n;
 }
 
@@ -446,9 +552,34 @@ static const struct transfer_ops ops = {
 
 /* ---- ends ---- */
 
+static void go_on(struct http_conn *c)
+{
+	struct exchange *x = &c->x;
+	x->waiting = x->starved = x->paused = false;
+	client_deadline(&c->client, EXCHANGE_IDLE_MS);
+	transfer_resume(x->transfer);
+}
+
+void exchange_follow(struct http_conn *c)
+{
+	struct exchange *x = &c->x;
+	const struct names *t = &c->client.jail->names;
+	if (c->state != HTTP_EXCHANGE || x->rule < 0)
+		return;
+	x->rule = names_rule(t, x->name, strlen(x->name), c->place.port);
+	if (x->rule >= 0)
+		return;
+	report_denied(report_of(c), x->name, c->place.port, "the policy allows it no longer");
+	client_end(&c->client, true);
+}
+
 void exchange_late(struct http_conn *c)
 {
 	struct err err;
+	if (c->x.waiting && c->x.transfer) {
+		go_on(c);
+		return;
+	}
 	if (c->x.transfer) {
 		count(c, ", timed out");
 		transfer_free(take(c->x.transfer));

@@ -41,7 +41,9 @@ struct exchange {
 	struct transfer *transfer; /* owned, NULL when none is under way */
 	struct lookup lookup;
 	struct origin origin;
+	struct reach reach;
 	char name[POLICY_HOST_MAX]; /* inside the jail */
+	int rule;                   /* of the jail's policy as it is now; -1: an injected host */
 	char method[HTTP_METHOD_MAX];
 	int minor;
 	bool keep_alive;
@@ -56,6 +58,7 @@ struct exchange {
 	int status; /* 0 until its head is here */
 	enum exchange_framing framing;
 	bool paused;
+	bool waiting; /* for the rate of its rule */
 };
 
 void exchange_init(struct exchange *x);
@@ -65,8 +68,10 @@ void exchange_begin(struct http_conn *c, const struct http_head *h);
 void exchange_feed(struct http_conn *c);
 /* The jail has taken what was sent: goes on when that was waited for. */
 void exchange_drained(struct http_conn *c);
-/* Nothing moved for EXCHANGE_IDLE_MS. */
+/* The connection's deadline: nothing moved for EXCHANGE_IDLE_MS, or it was waiting for its rate. */
 void exchange_late(struct http_conn *c);
+/* The jail's policy has changed: what it does not allow any more is cut. */
+void exchange_follow(struct http_conn *c);
 /* Cancels and counts what went out until then. */
 void exchange_done(struct http_conn *c);
 

@@ -131,7 +131,7 @@ static void refuse_head(struct http_conn *c, const struct err *e)
 {
 	char reason[128];
 	snprintf(reason, sizeof(reason), "http: %.100s", e->text);
-	http_conn_refuse(c, status_for(e->code), c->address, 80, reason);
+	http_conn_refuse(c, status_for(e->code), c->address, c->place.port, reason);
 }
 
 /* Whole heads in `in` become exchanges, one at a time. */
@@ -247,8 +247,8 @@ static void on_late(struct client *client)
 	if (c->state == HTTP_EXCHANGE)
 		exchange_late(c);
 	else if (c->state == HTTP_HEAD && c->in.len)
-		http_conn_refuse(
-		        c, 408, c->address, 80, "http: the request head did not arrive in time");
+		http_conn_refuse(c, 408, c->address, c->place.port,
+		        "http: the request head did not arrive in time");
 	else
 		client_end(client, c->state != HTTP_LINGER && c->state != HTTP_HEAD);
 }
@@ -262,20 +262,23 @@ static void on_free(struct client *client)
 	free(c);
 }
 
-static const struct client_kind kind = {
-        .port = 80, .ready = on_ready, .late = on_late, .free = on_free};
+static void on_follow(struct client *client)
+{
+	exchange_follow(container_of(client, struct http_conn, client));
+}
 
-void http_conn_accept(struct jail *j, int fd)
+static const struct client_kind kind = {
+        .ready = on_ready, .late = on_late, .free = on_free, .follow = on_follow};
+
+void http_conn_accept(struct jail *j, int fd, const struct place *p)
 {
 	struct http_conn *c = xnew(struct http_conn);
 	struct sockaddr_storage a;
-	socklen_t len = sizeof(a);
 	c->in = (struct buf)BUF_INIT(IN_HIGH);
 	c->out = (struct buf)BUF_INIT(OUT_MAX);
 	exchange_init(&c->x);
-	if (getsockname(fd, (struct sockaddr *)&a, &len) == 0) {
-		address_text((const struct sockaddr *)&a, c->address);
-		c->has_v4 = address_v4((const struct sockaddr *)&a, &c->v4);
-	}
+	c->place = *p;
+	(void)address_of(p->mapped, 0, &a);
+	address_text((const struct sockaddr *)&a, c->address);
 	client_begin(&c->client, &kind, j, fd, EPOLLIN, HTTP_HEAD_MS);
 }

@@ -1,5 +1,5 @@
 /*
- * http_conn.h - a connection of a jail to port 80: heads in, answers out.
+ * http_conn.h - a connection of a jail that speaks HTTP: heads in, answers out.
  *
  *	HEAD ----> EXCHANGE ----> HEAD          (keep-alive)
  *	  |            |
@@ -17,6 +17,7 @@
 #include "egress/client.h"
 #include "egress/exchange.h"
 #include "egress/jails.h"
+#include "egress/place.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,12 +38,11 @@ struct http_conn {
 	size_t searched;                /* of `in`, for the end of the head */
 	size_t discarded;               /* in LINGER */
 	char address[ADDRESS_TEXT_MAX]; /* that was dialled */
-	bool has_v4;
-	uint32_t v4;
+	struct place place;
 	struct exchange x; /* in EXCHANGE */
 };
 
-void http_conn_accept(struct jail *j, int fd); /* takes fd */
+void http_conn_accept(struct jail *j, int fd, const struct place *p); /* takes fd */
 
 /* ---- for exchange.c ---- */
 

@@ -6,19 +6,19 @@
 #include "egress/dns_port.h"
 #include "egress/http_conn.h"
 #include "egress/packet.h"
-#include "egress/tls_conn.h"
+#include "egress/stream.h"
 
+#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <net/ethernet.h>
 #include <netpacket/packet.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/socket.h>
 
 /* Deadlines are tens of seconds, waiting events are a second late at most. */
 enum { TICK_MS = 250 };
-
-typedef void accepted_fn(struct jail *j, int fd);
 
 static void refuse_crowd(struct jail *j, int fd, unsigned port)
 {
@@ -30,44 +30,72 @@ static void refuse_crowd(struct jail *j, int fd, unsigned port)
 	fd_close(fd);
 }
 
-static void accept_some(struct listener *l, unsigned port, accepted_fn *accepted)
+/* One connection, or -1 when there is none now. */
+static int accept_one(struct listener *l)
+{
+	int fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC), on = 1;
+	/* Out of descriptors: the connection stays in the queue and the listener would be ready
+	 * for ever; it rests until the next tick. */
+	if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
+		reactor_set(l->jail->services->reactor, &l->watch, 0);
+	if (fd >= 0)
+		(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	return fd;
+}
+
+static void accept_some(struct listener *l, void (*accepted)(struct jail *, int, unsigned))
 {
 	struct jail *j = l->jail;
 	for (int i = 0; i < JAIL_BATCH && l->fd >= 0; i++) {
-		int fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-		if (fd < 0) {
-			/* Out of descriptors: the connection stays in the queue and the listener
-			 * would be ready for ever; it rests until the next tick. */
-			if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
-				reactor_set(j->services->reactor, &l->watch, 0);
+		int fd = accept_one(l);
+		if (fd < 0)
 			return;
-		}
-		if (j->nclients >= JAIL_CLIENTS) {
-			refuse_crowd(j, fd, port);
-			continue;
-		}
-		int on = 1;
-		(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-		accepted(j, fd);
+		if (j->nclients >= JAIL_CLIENTS)
+			refuse_crowd(j, fd, l->port);
+		else
+			accepted(j, fd, l->port);
 	}
 }
 
-static void on_http(struct watch *w, uint32_t events)
+/* Whose address was dialled decides what is spoken, and the rule of name and port; where there is
+ * none, who asks is heard as far as it takes to say what was refused. */
+static void arrive(struct jail *j, int fd, unsigned port)
 {
-	(void)events;
-	accept_some(container_of(w, struct listener, watch), 80, http_conn_accept);
+	const struct policy *p = &j->names.book->policy;
+	struct place place;
+	place_of(fd, port, &place);
+	struct name_ref at = {.kind = NAME_NONE};
+	if (place.has_v4)
+		at = names_at(&j->names, place.v4);
+	int rule = -1;
+	if (at.kind == NAME_RULE)
+		rule = names_rule(&j->names, at.host, strlen(at.host), port);
+	else if (at.kind == NAME_NONE && !j->names.why_none[0])
+		rule = rules_for_address(p->rules, p->nrules, place.mapped, port);
+	if (rule >= 0 && p->rules[rule].protocol == RULE_RAW)
+		stream_accept_raw(j, fd, &place, rule);
+	else if (rule >= 0 ? p->rules[rule].protocol == RULE_HTTP : port == 80)
+		http_conn_accept(j, fd, &place);
+	else
+		stream_accept_tls(j, fd, &place);
 }
 
-static void on_tls(struct watch *w, uint32_t events)
+static void on_stream(struct watch *w, uint32_t events)
 {
 	(void)events;
-	accept_some(container_of(w, struct listener, watch), 443, tls_conn_accept);
+	accept_some(container_of(w, struct listener, watch), arrive);
+}
+
+static void ask(struct jail *j, int fd, unsigned port)
+{
+	(void)port;
+	dns_port_accept(j, fd);
 }
 
 static void on_dns_tcp(struct watch *w, uint32_t events)
 {
 	(void)events;
-	accept_some(container_of(w, struct listener, watch), 53, dns_port_accept);
+	accept_some(container_of(w, struct listener, watch), ask);
 }
 
 static void on_dns_udp(struct watch *w, uint32_t events)
@@ -75,6 +103,28 @@ static void on_dns_udp(struct watch *w, uint32_t events)
 	(void)events;
 	struct listener *l = container_of(w, struct listener, watch);
 	dns_port_datagrams(l->jail, l->fd, JAIL_BATCH);
+}
+
+/* The filter of the socket knows the ports of every jail, not those of this one's policy. */
+static bool served(const struct jail *j, const struct packet *p)
+{
+	for (uint32_t i = 0; i < j->nports; i++)
+		if (j->ports[i].port == p->port && strcmp(p->protocol, "tcp") == 0)
+			return true;
+	return false;
+}
+
+/* By name, where it has one here. */
+static void refuse_packet(struct jail *j, const struct packet *p)
+{
+	char reason[128];
+	struct name_ref at = {.kind = NAME_NONE};
+	uint32_t v4;
+	if (inet_pton(AF_INET, p->address, &v4) == 1)
+		at = names_at(&j->names, ntohl(v4));
+	snprintf(reason, sizeof(reason), "%s: port %u is not served in policy '%.40s'",
+	        p->protocol, p->port, j->names.book->policy.name);
+	report_denied(&j->report, at.kind == NAME_NONE ? p->address : at.host, p->port, reason);
 }
 
 static void on_packet(struct watch *w, uint32_t events)
@@ -93,20 +143,18 @@ static void on_packet(struct watch *w, uint32_t events)
 		struct packet p;
 		/* On loopback every packet is seen going out and coming in: one is enough. */
 		if (from.sll_pkttype == PACKET_OUTGOING || (size_t)n < skip ||
-		        !packet_parse(bytes + skip, (size_t)n - skip, &p))
+		        !packet_parse(bytes + skip, (size_t)n - skip, &p) ||
+		        served(l->jail, &p))
 			continue;
-		char reason[128];
-		snprintf(reason, sizeof(reason), "%s: port %u is not served in policy '%.40s'",
-		        p.protocol, p.port, l->jail->names.policy);
-		report_denied(&l->jail->report, p.address, p.port, reason);
+		refuse_packet(l->jail, &p);
 	}
 }
 
 static void (*const on_listener[EGRESS_LISTENERS])(struct watch *, uint32_t) = {
         [EGRESS_DNS_UDP] = on_dns_udp,
         [EGRESS_DNS_TCP] = on_dns_tcp,
-        [EGRESS_HTTP] = on_http,
-        [EGRESS_TLS] = on_tls,
+        [EGRESS_HTTP] = on_stream,
+        [EGRESS_TLS] = on_stream,
         [EGRESS_WATCH] = on_packet,
 };
 
@@ -121,34 +169,50 @@ static void bury(struct corpse *c)
 {
 	struct jail *j = container_of(c, struct jail, corpse);
 	report_flush(&j->report, true);
+	names_done(&j->names);
+	usage_done(&j->usage);
 	free(j);
 }
 
-int jails_begin(struct services *s, uint64_t id, uint32_t flags, const struct names *names,
-        int fds[EGRESS_LISTENERS], struct err *e)
+static void close_listener(struct listener *l)
 {
+	reactor_unwatch(l->jail->services->reactor, &l->watch);
+	fd_close(l->fd);
+	l->fd = -1;
+}
+
+/* Takes *fd. */
+static int listen_on(struct jail *j, struct listener *l, int *fd, unsigned port,
+        void (*ready)(struct watch *, uint32_t))
+{
+	*l = (struct listener){.jail = j, .fd = take_fd(*fd), .port = port,
+	        .watch = {.fd = -1, .ready = ready}};
+	int r = fd_set_nonblock(l->fd, 1);
+	return r == 0 ? reactor_watch(j->services->reactor, &l->watch, l->fd, EPOLLIN) : r;
+}
+
+int jails_begin(struct services *s, uint64_t id, uint32_t flags, struct rulebook *book,
+        const char *why_none, int fds[EGRESS_LISTENERS], struct err *e)
+{
+	static const unsigned ports[EGRESS_LISTENERS] = {
+	        [EGRESS_DNS_UDP] = 53, [EGRESS_DNS_TCP] = 53, [EGRESS_HTTP] = 80, [EGRESS_TLS] = 443};
 	struct jail *j = xnew(struct jail);
 	j->services = s;
 	j->id = id;
 	j->flags = flags;
-	j->names = *names;
-	j->corpse.bury = bury;
 	list_init(&j->clients);
+	names_init(&j->names, id);
+	jails_follow(j, book, why_none);
+	j->corpse.bury = bury;
 	report_init(&j->report, s->control, id);
 	list_append(&s->jails, &j->link);
 	if (list_empty(&s->tick.link))
 		reactor_arm(s->reactor, &s->tick, TICK_MS);
 	int r = 0;
 	for (int i = 0; i < EGRESS_LISTENERS; i++) {
-		struct listener *l = &j->listeners[i];
-		l->jail = j;
-		l->fd = take_fd(fds[i]);
-		l->raw = i == EGRESS_WATCH && is_raw(l->fd);
-		l->watch = (struct watch){.fd = -1, .ready = on_listener[i]};
-		if (r == 0)
-			r = fd_set_nonblock(l->fd, 1);
-		if (r == 0)
-			r = reactor_watch(s->reactor, &l->watch, l->fd, EPOLLIN);
+		int one = listen_on(j, &j->listeners[i], &fds[i], ports[i], on_listener[i]);
+		j->listeners[i].raw = i == EGRESS_WATCH && is_raw(j->listeners[i].fd);
+		r = r < 0 ? r : one;
 	}
 	if (r < 0) {
 		jails_end(j);
@@ -156,6 +220,32 @@ int jails_begin(struct services *s, uint64_t id, uint32_t flags, const struct na
 		        e, r, "a listener of jail %llu is not usable", (unsigned long long)id);
 	}
 	return 0;
+}
+
+int jails_port(struct jail *j, unsigned port, int *fd, struct err *e)
+{
+	if (j->nports == POLICY_PORTS)
+		return err_set(e, -E2BIG, "jail %llu has %d ports already",
+		        (unsigned long long)j->id, POLICY_PORTS);
+	struct listener *l = &j->ports[j->nports];
+	int r = listen_on(j, l, fd, port, on_stream);
+	if (r < 0) {
+		close_listener(l);
+		return err_set(e, r, "port %u of jail %llu is not usable", port,
+		        (unsigned long long)j->id);
+	}
+	j->nports++;
+	return 0;
+}
+
+void jails_follow(struct jail *j, struct rulebook *book, const char *why_none)
+{
+	names_follow(&j->names, book, why_none);
+	usage_follow(&j->usage, &book->policy);
+	list_for_each (c, &j->clients, struct client, link) {
+		if (c->kind->follow)
+			c->kind->follow(c);
+	}
 }
 
 struct jail *jails_find(struct services *s, uint64_t id)
@@ -171,12 +261,10 @@ void jails_end(struct jail *j)
 {
 	struct reactor *loop = j->services->reactor;
 	struct client *c;
-	for (int i = 0; i < EGRESS_LISTENERS; i++) {
-		struct listener *l = &j->listeners[i];
-		reactor_unwatch(loop, &l->watch);
-		fd_close(l->fd);
-		l->fd = -1;
-	}
+	for (int i = 0; i < EGRESS_LISTENERS; i++)
+		close_listener(&j->listeners[i]);
+	for (uint32_t i = 0; i < j->nports; i++)
+		close_listener(&j->ports[i]);
 	while ((c = list_first(&j->clients, struct client, link)))
 		client_end(c, true);
 	list_remove(&j->link);
@@ -191,6 +279,8 @@ void jails_tick(struct timer *t)
 	list_for_each (j, &s->jails, struct jail, link) {
 		for (int i = 0; i < EGRESS_LISTENERS; i++)
 			reactor_set(s->reactor, &j->listeners[i].watch, EPOLLIN);
+		for (uint32_t i = 0; i < j->nports; i++)
+			reactor_set(s->reactor, &j->ports[i].watch, EPOLLIN);
 		list_for_each (c, &j->clients, struct client, link) {
 			if (now >= c->deadline_ms)
 				c->kind->late(c);

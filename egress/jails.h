@@ -12,7 +12,9 @@
 #include "base/list.h"
 #include "egress/reactor.h"
 #include "egress/names.h"
+#include "egress/pipes.h"
 #include "egress/report.h"
+#include "egress/usage.h"
 #include "proto/egress.h"
 
 #include <stdint.h>
@@ -34,6 +36,7 @@ struct services {
 	struct resolver *resolver;
 	struct secrets *secrets;
 	struct upstream *upstream;
+	struct pipes pipes;
 	struct list jails; /* of struct jail.link */
 	int control;       /* owned */
 	struct timer tick; /* armed while there are jails */
@@ -43,6 +46,7 @@ struct listener {
 	struct watch watch;
 	struct jail *jail;
 	int fd;   /* owned, -1 when closed */
+	unsigned port;
 	bool raw; /* WATCH: packets come with their Ethernet header */
 };
 
@@ -54,14 +58,21 @@ struct jail {
 	uint32_t flags; /* JAIL_MAKE_NO_EGRESS */
 	struct names names;
 	struct report report;
+	struct usage usage;
 	struct listener listeners[EGRESS_LISTENERS];
+	struct listener ports[POLICY_PORTS]; /* of its policy, when it began */
+	uint32_t nports;
 	struct list clients; /* of struct client.link */
 	unsigned nclients;
 };
 
 /* Takes fds[EGRESS_LISTENERS] (each is -1 afterwards), even on failure. */
-MUST_USE int jails_begin(struct services *s, uint64_t id, uint32_t flags, const struct names *names,
-        int fds[EGRESS_LISTENERS], struct err *e);
+MUST_USE int jails_begin(struct services *s, uint64_t id, uint32_t flags, struct rulebook *book,
+        const char *why_none, int fds[EGRESS_LISTENERS], struct err *e);
+/* One more listener of it, on a port that its policy names.  Takes *fd, even on failure. */
+MUST_USE int jails_port(struct jail *j, unsigned port, int *fd, struct err *e);
+/* Other rules from now on, for what is open too. */
+void jails_follow(struct jail *j, struct rulebook *book, const char *why_none);
 struct jail *jails_find(struct services *s, uint64_t id); /* NULL when it is not there */
 void jails_end(struct jail *j);
 /* services.tick: deadlines, waiting events, listeners that were out of descriptors. */

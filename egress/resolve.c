@@ -15,7 +15,7 @@
 
 enum {
 	HOSTS_MAX = 256 << 10, /* a hosts file used as a block list is not our business */
-	CACHE = 32,            /* upstreams of all policies in use; eight per policy */
+	CACHE = 256,           /* names in use by all jails; a page and its parts are a dozen */
 	CACHE_MS = 60 * 1000,
 	SOCKETS = 32,  /* c-ares opens two per server */
 	TRY_MS = 3000, /* per server and try; three tries */
@@ -24,9 +24,8 @@ enum {
 struct cached {
 	char host[POLICY_HOST_MAX];
 	int64_t until_ms;
-	bool all_public;
-	char first_closed[ADDRESS_TEXT_MAX]; /* when not */
-	char addresses[LOOKUP_TEXT];
+	uint32_t n;
+	uint8_t addresses[LOOKUP_ADDRESSES][16];
 };
 
 struct resolver {
@@ -45,7 +44,7 @@ struct resolver {
 struct query {
 	struct resolver *resolver;
 	struct lookup *lookup; /* NULL: cancelled */
-	bool any_address;
+	struct reach reach;
 	bool returned; /* lookup_start has returned: the outcome goes to done() */
 	bool finished;
 	int status;
@@ -148,20 +147,22 @@ void resolver_free(struct resolver *r)
 
 /* ---- answers ---- */
 
+/* Those that are not public first: they decide, and must not fall out of a long answer. */
 static void add_address(struct cached *c, const struct sockaddr *a)
 {
-	char text[ADDRESS_TEXT_MAX];
-	address_text(a, text);
-	size_t at = strlen(c->addresses);
-	bool v6 = strchr(text, ':') != NULL;
-	if (!address_public(a)) {
-		if (c->all_public)
-			memcpy(c->first_closed, text, sizeof(text));
-		c->all_public = false;
+	uint8_t mapped[16];
+	if (!address_mapped(a, mapped))
+		return;
+	if (c->n == LOOKUP_ADDRESSES && address_public(a))
+		return;
+	if (!address_public(a) && c->n) {
+		uint32_t keep = c->n < LOOKUP_ADDRESSES ? c->n : LOOKUP_ADDRESSES - 1;
+		memmove(c->addresses[1], c->addresses[0], keep * sizeof(mapped));
+		memcpy(c->addresses[0], mapped, sizeof(mapped));
+		c->n = keep + 1;
+	} else {
+		memcpy(c->addresses[c->n++], mapped, sizeof(mapped));
 	}
-	if (at + strlen(text) + 4 <= sizeof(c->addresses))
-		snprintf(c->addresses + at, sizeof(c->addresses) - at, "%s%s%s%s", at ? "," : "",
-		        v6 ? "[" : "", text, v6 ? "]" : "");
 }
 
 static bool add_text(struct cached *c, const char *text)
@@ -181,7 +182,6 @@ static void begin(struct cached *c, const char *host)
 {
 	memset(c, 0, sizeof(*c));
 	(void)str_copy(c->host, sizeof(c->host), host);
-	c->all_public = true;
 }
 
 /* One line of the hosts file, which is changed: "address name [alias...] [# comment]". */
@@ -209,16 +209,42 @@ static bool from_hosts(const struct resolver *r, const char *host, struct cached
 		hosts_line(line, host, c);
 		p += n + (p[n] == '\n');
 	}
-	return c->addresses[0] != '\0';
+	return c->n != 0;
 }
 
-static int judge(const struct cached *c, bool any_address, struct lookup *l, struct err *e)
+static int judge(
+        const struct cached *c, const struct reach *reach, struct lookup *l, struct err *e)
 {
-	if (!any_address && !c->all_public)
-		return err_set(e, -EACCES, "%.80s has the address %s, which is not public", c->host,
-		        c->first_closed);
+	for (uint32_t i = 0; i < c->n; i++) {
+		struct sockaddr_storage a;
+		char text[ADDRESS_TEXT_MAX];
+		(void)address_of(c->addresses[i], 0, &a);
+		if (address_within(reach, (const struct sockaddr *)&a))
+			continue;
+		address_text((const struct sockaddr *)&a, text);
+		return err_set(
+		        e, -EACCES, "%.80s has the address %s, which is not public", c->host, text);
+	}
 	memcpy(l->addresses, c->addresses, sizeof(l->addresses));
+	l->n = c->n;
 	return 1;
+}
+
+void lookup_text(const struct lookup *l, char to[LOOKUP_TEXT])
+{
+	size_t at = 0;
+	to[0] = '\0';
+	for (uint32_t i = 0; i < l->n; i++) {
+		struct sockaddr_storage a;
+		char text[ADDRESS_TEXT_MAX];
+		(void)address_of(l->addresses[i], 0, &a);
+		address_text((const struct sockaddr *)&a, text);
+		bool v6 = a.ss_family == AF_INET6;
+		if (at + strlen(text) + 4 > LOOKUP_TEXT)
+			return;
+		at += (size_t)snprintf(to + at, LOOKUP_TEXT - at, "%s%s%s%s", at ? "," : "",
+		        v6 ? "[" : "", text, v6 ? "]" : "");
+	}
 }
 
 static struct cached *cache_slot(struct resolver *r, const char *host)
@@ -244,9 +270,9 @@ static int keep_answer(struct query *q, const struct ares_addrinfo *ai)
 		add_address(c, n->ai_addr);
 	}
 	c->until_ms = clock_mono_ms() + (ttl_ms < 0 ? 0 : ttl_ms);
-	if (!c->addresses[0])
+	if (c->n == 0)
 		return err_set(&q->err, -ENOENT, "%.80s has no address", q->host);
-	return q->lookup ? judge(c, q->any_address, q->lookup, &q->err) : 1;
+	return q->lookup ? judge(c, &q->reach, q->lookup, &q->err) : 1;
 }
 
 static void on_answer(void *ctx, int status, int timeouts, struct ares_addrinfo *ai)
@@ -271,23 +297,23 @@ static void on_answer(void *ctx, int status, int timeouts, struct ares_addrinfo 
 	free(q);
 }
 
-int lookup_start(struct resolver *r, const struct origin *o, bool any_address, struct lookup *l,
-        struct err *e)
+int lookup_start(struct resolver *r, const struct origin *o, const struct reach *reach,
+        struct lookup *l, struct err *e)
 {
 	struct cached c;
 	l->query = NULL;
 	begin(&c, o->host);
 	if (o->literal ? add_text(&c, o->host) : from_hosts(r, o->host, &c))
-		return judge(&c, any_address, l, e);
+		return judge(&c, reach, l, e);
 	struct cached *known = cache_slot(r, o->host);
-	if (strcmp(known->host, o->host) == 0 && known->addresses[0] &&
+	if (strcmp(known->host, o->host) == 0 && known->n &&
 	        clock_mono_ms() < known->until_ms)
-		return judge(known, any_address, l, e);
+		return judge(known, reach, l, e);
 
 	struct query *q = xnew(struct query);
 	q->resolver = r;
 	q->lookup = l;
-	q->any_address = any_address;
+	q->reach = *reach;
 	(void)str_copy(q->host, sizeof(q->host), o->host);
 	struct ares_addrinfo_hints hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
 	ares_getaddrinfo(r->channel, o->host, NULL, &hints, on_answer, q);

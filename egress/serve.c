@@ -29,6 +29,7 @@ static void serve_done(struct serve *v)
 	}
 	upstream_free(v->s.upstream);
 	resolver_free(v->s.resolver);
+	pipes_done(&v->s.pipes);
 	secrets_free(v->s.secrets);
 	reactor_free(v->s.reactor);
 	fd_close(v->s.control);

@@ -43,7 +43,7 @@ struct transfer {
 	struct curl_slist *headers; /* owned, wiped: carries the credential */
 	struct curl_slist *resolve; /* owned */
 	struct origin origin;
-	bool any_address;
+	struct reach reach;
 	bool started; /* in the pool's multi handle */
 	const struct transfer_ops *ops;
 	void *ctx;
@@ -64,7 +64,7 @@ static void finish(struct transfer *t, CURLcode code)
 		e = &err;
 		const char *why = t->why[0] ? t->why : curl_easy_strerror(code);
 		if (t->dialled_closed)
-			why = "the address is not public";
+			why = "the address is not public, or this host's own";
 		else if (t->too_long)
 			why = "the response head is too long";
 		err_set(e, code == CURLE_OPERATION_TIMEDOUT ? -ETIMEDOUT : -EHOSTUNREACH,
@@ -213,7 +213,7 @@ void upstream_free(struct upstream *u)
 static curl_socket_t on_open(void *ctx, curlsocktype purpose, struct curl_sockaddr *a)
 {
 	struct transfer *t = ctx;
-	if (purpose != CURLSOCKTYPE_IPCXN || (!t->any_address && !address_public(&a->addr))) {
+	if (purpose != CURLSOCKTYPE_IPCXN || !address_dialable(&t->reach, &a->addr)) {
 		t->dialled_closed = true;
 		return CURL_SOCKET_BAD;
 	}
@@ -361,9 +361,9 @@ struct transfer *transfer_new(struct upstream *u, const struct transfer_spec *sp
 {
 	struct transfer *t = xnew(struct transfer);
 	auto_buf struct buf url = BUF_INIT(HTTP_HEAD_MAX + 2 * POLICY_PATH_MAX);
-	t->pool = &u->pools[spec->any_address ? 1 : 0];
+	t->pool = &u->pools[spec->reach.any || spec->reach.n ? 1 : 0];
 	t->origin = *spec->origin;
-	t->any_address = spec->any_address;
+	t->reach = spec->reach;
 	t->ops = spec->ops;
 	t->ctx = spec->ctx;
 	t->lines = (struct buf)BUF_INIT(HEAD_MAX);
@@ -378,7 +378,10 @@ struct transfer *transfer_new(struct upstream *u, const struct transfer_spec *sp
 	set_callbacks(t);
 	set_method(t, spec);
 	curl_easy_setopt(t->easy, CURLOPT_URL, url.p);
-	curl_easy_setopt(t->easy, CURLOPT_FRESH_CONNECT, spec->fresh ? 1L : 0L);
+	curl_easy_setopt(
+	        t->easy, CURLOPT_FRESH_CONNECT, spec->fresh || spec->reach.n ? 1L : 0L);
+	if (spec->reach.n)
+		curl_easy_setopt(t->easy, CURLOPT_FORBID_REUSE, 1L);
 	return t;
 }
 
@@ -402,10 +405,12 @@ int transfer_header(
 	return 0;
 }
 
-static int pin(struct transfer *t, const char *addresses)
+static int pin(struct transfer *t, const struct lookup *l)
 {
+	char addresses[LOOKUP_TEXT];
 	if (t->origin.literal)
 		return 0;
+	lookup_text(l, addresses);
 	/* '+': may age out of libcurl's cache; every transfer brings its own anyway. */
 	auto_free char *entry = xasprintf("+%s:%u:%s", t->origin.host, t->origin.port, addresses);
 	t->resolve = curl_slist_append(NULL, entry);
@@ -415,7 +420,7 @@ static int pin(struct transfer *t, const char *addresses)
 	return 0;
 }
 
-int transfer_start(struct transfer *t, const char *addresses, struct err *e)
+int transfer_start(struct transfer *t, const struct lookup *addresses, struct err *e)
 {
 	int r = pin(t, addresses);
 	if (r == 0)

@@ -8,7 +8,8 @@
  * jail that does not read holds up its own response and nobody else's.
  *
  * Transfers of upstreams that may be private use their own pool of connections:
- * a public upstream of the same name never rides on one of those.
+ * a public upstream of the same name never rides on one of those.  Where root
+ * named networks, a connection serves one exchange.
  *
  * Callbacks run inside libcurl: they must not free a transfer (except end(),
  * which runs outside).
@@ -20,6 +21,7 @@
 #include "egress/http.h"
 #include "egress/reactor.h"
 #include "egress/origin.h"
+#include "egress/resolve.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -51,7 +53,7 @@ struct transfer_ops {
 
 struct transfer_spec {
 	const struct origin *origin; /* copied */
-	bool any_address;            /* root marked the upstream: private addresses are fine */
+	struct reach reach;
 	struct http_text method, target;
 	bool fresh;                     /* on a new connection: its body could not be sent twice */
 	int64_t body_bytes;             /* of the request, or TRANSFER_CHUNKED, TRANSFER_NO_BODY */
@@ -70,8 +72,7 @@ struct transfer *transfer_new(struct upstream *u, const struct transfer_spec *sp
 /* Adds a header; the copies are wiped when the transfer is freed. */
 MUST_USE int transfer_header(
         struct transfer *t, struct http_text name, const char *prefix, struct http_text value);
-/* `addresses` as a lookup gives them. */
-MUST_USE int transfer_start(struct transfer *t, const char *addresses, struct err *e);
+MUST_USE int transfer_start(struct transfer *t, const struct lookup *addresses, struct err *e);
 /* After a pause: there is room again, or there is a body again. */
 void transfer_resume(struct transfer *t);
 /* On the wire so far, heads included. */

@@ -38,9 +38,12 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-enum { BED_WAIT_MS = 20000, BED_UPSTREAM = 8080, BED_NAMES = 7, BED_EVENTS = 4096 };
+enum { BED_WAIT_MS = 20000, BED_UPSTREAM = 8080, BED_EVENTS = 4096 };
 #define BED_SECRET     "sk-real-1f9c2"
 #define BED_SECRET_NEW "sk-rotated-77aa"
+
+/* What a test adds to the policy. */
+static void (*bed_more)(struct policy *p);
 
 static struct {
 	int host_net, jail_net;
@@ -51,6 +54,8 @@ static struct {
 	struct jail_egress events[BED_EVENTS];
 	int nevents;
 	int ready;
+	uint16_t ports[POLICY_PORTS]; /* of the policy sent last */
+	uint32_t nports;
 	char log[64];
 } bed;
 
@@ -470,6 +475,10 @@ static inline void bed_policies(const char *key, uint64_t generation)
 	bed_inject(p, "tls.agentbox", "https://good.example:8443", "ANTHROPIC_API_KEY", true);
 	bed_inject(p, "wrongname.agentbox", "https://127.0.0.1:8443", "ANTHROPIC_API_KEY", true);
 	bed_inject(p, "hosts.agentbox", "https://inside.example", "ANTHROPIC_API_KEY", false);
+	if (bed_more)
+		bed_more(p);
+	memcpy(bed.ports, p->ports, sizeof(bed.ports));
+	bed.nports = p->nports;
 	struct egress_secret secret = {.name = "ANTHROPIC_API_KEY", .len = (uint32_t)strlen(key)};
 	memcpy(secret.value, key, strlen(key));
 	int fds[2] = {
@@ -519,6 +528,13 @@ static inline void bed_jail(uint64_t id, uint32_t flags)
 	        "jail %d handed over", (int)id);
 	for (int i = 0; i < EGRESS_LISTENERS; i++)
 		close(fds[i]);
+	for (uint32_t i = 0; i < bed.nports; i++) {
+		struct egress_ports more = {
+		        .head.type = EGRESS_PORTS, .jail = id, .n = 1, .ports = {bed.ports[i]}};
+		auto_close int fd = bed_listener(SOCK_STREAM, bed.ports[i]);
+		must(msg_send(bed.control, &more, sizeof(more), &fd, 1) == 0, "port %u too",
+		        bed.ports[i]);
+	}
 }
 
 static inline void bed_jail_end(uint64_t id)
@@ -528,6 +544,47 @@ static inline void bed_jail_end(uint64_t id)
 }
 
 /* ---- talking ---- */
+
+static inline size_t bed_dns_query(uint8_t *p, const char *name, unsigned type)
+{
+	uint8_t *at = p + 12;
+	memset(p, 0, 12);
+	p[1] = 7;
+	p[2] = 1;
+	p[5] = 1;
+	while (*name) {
+		size_t n = strcspn(name, ".");
+		*at++ = (uint8_t)n;
+		memcpy(at, name, n);
+		at += n;
+		name += n + (name[n] == '.');
+	}
+	memcpy(at, "\0\0\0\0\1", 5);
+	at[2] = (uint8_t)type;
+	return (size_t)(at + 5 - p);
+}
+
+/* rcode, or -1 without an answer; *ret_v4 0 without an address. */
+static inline int bed_lookup(const char *server, const char *name, unsigned type, uint32_t *ret_v4)
+{
+	uint8_t p[512];
+	struct sockaddr_in a = bed_address(server, 53);
+	auto_close int s = bed_socket(AF_INET, SOCK_DGRAM);
+	struct timeval most = {.tv_sec = 5};
+	setsockopt(s, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof(most));
+	*ret_v4 = 0;
+	/* Connected: an answer from another address than the one asked would not arrive. */
+	if (connect(s, (const struct sockaddr *)&a, sizeof(a)) < 0)
+		return -1;
+	(void)!write(s, p, bed_dns_query(p, name, type));
+	ssize_t n = read(s, p, sizeof(p));
+	if (n < 12)
+		return -1;
+	if (p[7] == 1 && n >= 4)
+		*ret_v4 = (uint32_t)p[n - 4] << 24 | (uint32_t)p[n - 3] << 16 |
+		          (uint32_t)p[n - 2] << 8 | p[n - 1];
+	return p[3] & 15;
+}
 
 /* Everything until the end of the connection; NUL-terminated, owned by the caller. */
 static inline char *bed_read_all(int s)

@@ -10,8 +10,15 @@ static struct names names(void)
 	struct policy p = {.name = "default", .ninject = 2};
 	(void)str_copy(p.inject[0].host, sizeof(p.inject[0].host), "anthropic.agentbox");
 	(void)str_copy(p.inject[1].host, sizeof(p.inject[1].host), "openai.agentbox");
+	(void)str_copy(p.rules[0].host, sizeof(p.rules[0].host), ".cdn.example");
+	p.rules[0].nports = 1;
+	p.rules[0].ports[0] = 443;
+	p.nrules = 1;
 	struct names t;
-	names_of(&p, &t);
+	struct rulebook *b = rulebook_new(&p);
+	names_init(&t, 7);
+	names_follow(&t, b, "");
+	rulebook_unref(b);
 	return t;
 }
 
@@ -28,7 +35,7 @@ static size_t query(uint8_t *p, const char *labels, size_t n, unsigned type)
 #define ANTHROPIC          "\11anthropic\10agentbox"
 #define Q(p, labels, type) query(p, labels, sizeof(labels) - 1, type)
 
-static void test_types(const struct names *t)
+static void test_types(struct names *t)
 {
 	static const struct {
 		unsigned type;
@@ -57,7 +64,7 @@ static void test_types(const struct names *t)
 	}
 }
 
-static void test_names(const struct names *t)
+static void test_names(struct names *t)
 {
 	uint8_t p[512];
 	struct dns_reply r;
@@ -79,17 +86,18 @@ static void test_names(const struct names *t)
 	is_str(r.name, ".", "and named");
 	dns_answer(t, p, Q(p, "\4a\1\n\"", 1), &r);
 	is_str(r.name, "a\\001\\010\\034", "bytes that cannot be printed are escaped");
-	struct names none;
-	names_none("default", "nothing goes out of this jail", &none);
+	struct names none = names();
+	names_follow(&none, none.book, "nothing goes out of this jail");
 	dns_answer(&none, p, Q(p, ANTHROPIC, 1), &r);
 	ok(r.verdict == DNS_REFUSED, "a jail without names has none");
+	names_done(&none);
 	size_t n = Q(p, ANTHROPIC, 1);
 	p[n - 1] = 3;
 	dns_answer(t, p, n, &r);
 	ok(r.verdict == DNS_REFUSED, "class CHAOS is refused");
 }
 
-static void test_odd(const struct names *t)
+static void test_odd(struct names *t)
 {
 	uint8_t p[4096] = {0};
 	struct dns_reply r;
@@ -140,7 +148,7 @@ static void test_odd(const struct names *t)
 	ok(r.verdict == DNS_MALFORMED, "one byte more is malformed");
 }
 
-static void test_opt(const struct names *t)
+static void test_opt(struct names *t)
 {
 	uint8_t p[256];
 	struct dns_reply r;
@@ -160,6 +168,54 @@ static void test_opt(const struct names *t)
 	ok(r.verdict == DNS_ANSWERED && r.bytes[11] == 0, "so are bytes after the question");
 }
 
+static uint32_t address(const struct dns_reply *r)
+{
+	const uint8_t *p = r->bytes + r->n - 4;
+	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
+/* Names below a suffix: each its own address, always the same one, up to a bound. */
+static void test_suffix(struct names *t)
+{
+	uint8_t p[128];
+	struct dns_reply r;
+	static uint32_t seen[NAMES_MAX];
+	size_t same = 0, outside = 0, refused = 0;
+	dns_answer(t, p, Q(p, "\3cdn\7example", 1), &r);
+	ok(r.verdict == DNS_REFUSED, "the bare suffix is refused");
+	for (int i = 0; i < NAMES_MAX; i++) {
+		char labels[32];
+		snprintf(labels, sizeof(labels), "\6n%05d\3cdn\7example", i);
+		dns_answer(t, p, query(p, labels, strlen(labels), 1), &r);
+		refused += r.verdict != DNS_ANSWERED;
+		seen[i] = address(&r);
+		outside += seen[i] < EGRESS_NAMES || seen[i] >= EGRESS_NAMES + NAMES_SLOTS;
+		for (int k = 0; k < i; k++)
+			same += seen[k] == seen[i];
+	}
+	ok(refused == 0 && same == 0 && outside == 0, "%d names, %d addresses", NAMES_MAX,
+	        NAMES_MAX);
+	dns_answer(t, p, Q(p, "\4more\3cdn\7example", 1), &r);
+	ok(r.verdict == DNS_FULL && (r.bytes[3] & 15) == 5, "one more is refused");
+	dns_answer(t, p, Q(p, "\6N00007\3cdn\7EXAMPLE", 1), &r);
+	ok(r.verdict == DNS_ANSWERED && address(&r) == seen[7], "a known one keeps its address");
+	ok(names_at(t, seen[7]).kind == NAME_RULE &&
+	                strcmp(names_at(t, seen[7]).host, "n00007.cdn.example") == 0,
+	        "and is found by it, in lower case");
+	ok(names_at(t, seen[7] ^ 1).kind == NAME_NONE || names_at(t, seen[7] ^ 1).host, "no more");
+	/* Another table of the same jail: after a restart. */
+	struct names again = names();
+	dns_answer(&again, p, Q(p, "\6n00007\3cdn\7example", 1), &r);
+	uint32_t first = address(&r);
+	names_done(&again);
+	again = names();
+	ok(names_belong(&again, "n00007.cdn.example", 18, first),
+	        "an address from before a restart is taken up");
+	ok(!names_belong(&again, "n00008.cdn.example", 18, first), "by the name that had it alone");
+	ok(!names_belong(&again, "other.example", 13, first + 1), "and only if a rule has it");
+	names_done(&again);
+}
+
 int main(void)
 {
 	struct names t = names();
@@ -167,5 +223,7 @@ int main(void)
 	test_names(&t);
 	test_odd(&t);
 	test_opt(&t);
+	test_suffix(&t);
+	names_done(&t);
 	return done();
 }

@@ -10,64 +10,23 @@ static bool has(const char *text, const char *part)
 
 /* ---- names ---- */
 
-static size_t dns_query(uint8_t *p, const char *name, unsigned type)
-{
-	uint8_t *at = p + 12;
-	memset(p, 0, 12);
-	p[1] = 7;
-	p[2] = 1;
-	p[5] = 1;
-	while (*name) {
-		size_t n = strcspn(name, ".");
-		*at++ = (uint8_t)n;
-		memcpy(at, name, n);
-		at += n;
-		name += n + (name[n] == '.');
-	}
-	memcpy(at, "\0\0\0\0\1", 5);
-	at[2] = (uint8_t)type;
-	return (size_t)(at + 5 - p);
-}
-
-/* rcode, or -1 without an answer; *ret_v4 0 without an address. */
-static int lookup(const char *server, const char *name, unsigned type, uint32_t *ret_v4)
-{
-	uint8_t p[512];
-	struct sockaddr_in a = bed_address(server, 53);
-	auto_close int s = bed_socket(AF_INET, SOCK_DGRAM);
-	struct timeval most = {.tv_sec = 5};
-	setsockopt(s, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof(most));
-	*ret_v4 = 0;
-	/* Connected: an answer from another address than the one asked would not arrive. */
-	if (connect(s, (const struct sockaddr *)&a, sizeof(a)) < 0)
-		return -1;
-	(void)!write(s, p, dns_query(p, name, type));
-	ssize_t n = read(s, p, sizeof(p));
-	if (n < 12)
-		return -1;
-	if (p[7] == 1 && n >= 4)
-		*ret_v4 = (uint32_t)p[n - 4] << 24 | (uint32_t)p[n - 3] << 16 |
-		          (uint32_t)p[n - 2] << 8 | p[n - 1];
-	return p[3] & 15;
-}
-
 static void test_names(void)
 {
 	uint32_t v4;
 	int before = *bed.dns_queries;
-	ok(lookup(EGRESS_RESOLVER, "anthropic.agentbox", 1, &v4) == 0 && v4 == EGRESS_SYNTHETIC,
+	ok(bed_lookup(EGRESS_RESOLVER, "anthropic.agentbox", 1, &v4) == 0 && v4 == EGRESS_SYNTHETIC,
 	        "A of name 0");
-	ok(lookup("8.8.8.8", "Plain.Agentbox", 1, &v4) == 0 && v4 == EGRESS_SYNTHETIC + 3,
+	ok(bed_lookup("8.8.8.8", "Plain.Agentbox", 1, &v4) == 0 && v4 == EGRESS_SYNTHETIC + 3,
 	        "a hard-coded resolver comes here too");
-	ok(lookup("127.0.0.53", "anthropic.agentbox", 28, &v4) == 0 && v4 == 0, "AAAA has no data");
-	ok(lookup(EGRESS_RESOLVER, "registry.example", 1, &v4) == 5, "another name is refused");
+	ok(bed_lookup("127.0.0.53", "anthropic.agentbox", 28, &v4) == 0 && v4 == 0, "AAAA has no data");
+	ok(bed_lookup(EGRESS_RESOLVER, "registry.example", 1, &v4) == 5, "another name is refused");
 	ok(bed_event(EGRESS_DENIED, "registry.example", 53,
 	           "dns: registry.example not in policy 'default'") != NULL,
 	        "and told");
 	ok(*bed.dns_queries == before, "no query went outside");
 
 	uint8_t p[512];
-	size_t n = dns_query(p + 2, "anthropic.agentbox", 1);
+	size_t n = bed_dns_query(p + 2, "anthropic.agentbox", 1);
 	auto_close int s = bed_connect("1.1.1.1", 53);
 	p[0] = 0;
 	p[1] = (uint8_t)n;
@@ -384,10 +343,10 @@ static void test_flood(void)
 	char name[64];
 	int before = bed.nevents;
 	for (int i = 0; i < 500; i++)
-		(void)lookup(EGRESS_RESOLVER, "same.example", 1, &v4);
+		(void)bed_lookup(EGRESS_RESOLVER, "same.example", 1, &v4);
 	for (int i = 0; i < 500; i++) {
 		snprintf(name, sizeof(name), "n%d.example", i);
-		(void)lookup(EGRESS_RESOLVER, name, 1, &v4);
+		(void)bed_lookup(EGRESS_RESOLVER, name, 1, &v4);
 	}
 	bed_listen(1500);
 	ok(bed_event(EGRESS_DENIED, "same.example", 53, " times)") != NULL, "repeats are counted");
@@ -401,7 +360,7 @@ static void test_no_egress(void)
 	bed_listen(300);
 	bed_jail(2, JAIL_MAKE_NO_EGRESS);
 	uint32_t v4;
-	ok(lookup(EGRESS_RESOLVER, "anthropic.agentbox", 1, &v4) == 5,
+	ok(bed_lookup(EGRESS_RESOLVER, "anthropic.agentbox", 1, &v4) == 5,
 	        "no name where nothing goes out");
 	auto_free char *a = bed_ask("198.18.1.0", "GET /echo HTTP/1.1\r\n" HEAD "\r\n");
 	ok(has(a, "HTTP/1.1 403") && has(a, "nothing goes out of this jail"), "and no request");

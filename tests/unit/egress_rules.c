@@ -1,0 +1,376 @@
+/* Rules of a policy, from the query to the relayed bytes: all of agentbox-egress, confined. */
+#include "tests/egress_bed.h"
+
+#define TLS_KEY  "/etc/upstream-key.pem" /* the /etc of egress_bed.h */
+#define TLS_CERT "/etc/upstream-cert.pem"
+
+enum { ECHO = 9000, BOUNDED = 9002, PACED = 9003, CLOSED = 9009 };
+
+static bool has(const char *text, const char *part)
+{
+	return strstr(text, part) != NULL;
+}
+
+/* ---- the policy ---- */
+
+static struct policy_rule *add(
+        struct policy *p, const char *host, unsigned protocol, unsigned port, bool loopback)
+{
+	struct policy_rule *r = &p->rules[p->nrules++];
+	(void)str_copy(r->host, sizeof(r->host), host);
+	r->protocol = protocol;
+	r->nports = 1;
+	r->ports[0] = (uint16_t)port;
+	r->ncidrs = loopback && cidr_parse("127.0.0.0/8", &r->cidrs[0]);
+	return r;
+}
+
+static bool revoked; /* the second policy lacks the raw echo */
+
+static void rules(struct policy *p)
+{
+	(void)add(p, "good.example", RULE_TLS, 8443, true);
+	(void)add(p, ".good.example", RULE_TLS, 8443, true);
+	(void)add(p, "closed.good.example", RULE_TLS, 8443, false);
+	(void)add(p, "evil.example", RULE_TLS, 443, false);
+	struct policy_rule *http = add(p, "good.example", RULE_HTTP, 8080, true);
+	p->requests[0] = (struct policy_request){"GET", "/echo"};
+	p->requests[1] = (struct policy_request){"", "/big"};
+	p->nrequests = 2;
+	http->requests.n = 2;
+	if (!revoked)
+		(void)add(p, "good.example", RULE_RAW, ECHO, true);
+	add(p, "good.example", RULE_RAW, BOUNDED, true)->bytes = 100000;
+	add(p, "good.example", RULE_RAW, PACED, true)->rate_bps = 400000;
+	(void)add(p, "good.example", RULE_RAW, CLOSED, true);
+	struct policy_rule *r = add(p, "", RULE_RAW, ECHO, false);
+	r->ncidrs = cidr_parse("127.0.0.5", &r->cidrs[0]);
+	static const uint16_t ports[] = {8080, 8443, ECHO, BOUNDED, PACED, CLOSED};
+	memcpy(p->ports, ports, sizeof(ports));
+	p->nports = ARRAY_LEN(ports);
+}
+
+/* ---- what is outside ---- */
+
+static void echo_one(int s)
+{
+	char block[64 << 10];
+	ssize_t n;
+	while ((n = read(s, block, sizeof(block))) > 0)
+		if (fd_write_all(s, block, (size_t)n) < 0)
+			break;
+	_exit(0);
+}
+
+static void echo_upstream(unsigned port)
+{
+	struct sockaddr_in a = bed_address("0.0.0.0", port);
+	int t = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
+	setsockopt(t, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	must(bind(t, (const struct sockaddr *)&a, sizeof(a)) == 0 && listen(t, 512) == 0,
+	        "echo on %u", port);
+	if (bed_child() == 0) {
+		signal(SIGCHLD, SIG_IGN);
+		for (;;) {
+			int one = accept(t, NULL, NULL);
+			if (one >= 0 && fork() == 0)
+				echo_one(one);
+			close(one);
+		}
+	}
+	close(t);
+}
+
+static void tls_upstream(void)
+{
+	must(system("openssl req -x509 -newkey rsa:2048 -nodes -keyout " TLS_KEY " -out " TLS_CERT
+	            " -days 2 -subj /CN=good.example -addext "
+	            "subjectAltName=DNS:good.example,DNS:*.good.example >/dev/null 2>&1") == 0,
+	        "a certificate");
+	pid_t pid = bed_child();
+	if (pid == 0) {
+		int null = open("/dev/null", O_RDWR);
+		dup2(null, 0);
+		dup2(null, 1);
+		dup2(null, 2);
+		execlp("openssl", "openssl", "s_server", "-accept", "127.0.0.1:8443", "-www",
+		        "-key", TLS_KEY, "-cert", TLS_CERT, NULL);
+		_exit(127);
+	}
+	must(pid > 0, "an upstream that speaks TLS");
+	usleep(300 * 1000);
+}
+
+/* ---- inside ---- */
+
+/* Output of a shell command in the jail's network. */
+static char *inside(const char *command)
+{
+	int p[2];
+	must(pipe2(p, O_CLOEXEC) == 0, "pipe");
+	if (bed_child() == 0) {
+		dup2(p[1], 1);
+		dup2(p[1], 2);
+		if (setns(bed.jail_net, CLONE_NEWNET) == 0)
+			execl("/bin/sh", "sh", "-c", command, NULL);
+		_exit(127);
+	}
+	close(p[1]);
+	char *text = bed_read_all(p[0]);
+	close(p[0]);
+	return text;
+}
+
+#define HELLO(name, server)                                                                        \
+	"echo | openssl s_client -connect " name ":8443 -servername " server                       \
+	" -CAfile " TLS_CERT " -verify_return_error -brief 2>&1"
+
+static int dial_name(const char *name, unsigned port)
+{
+	char ip[32];
+	uint32_t a;
+	must(bed_lookup(EGRESS_RESOLVER, name, 1, &a) == 0 && a, "%s has an address", name);
+	snprintf(ip, sizeof(ip), "%u.%u.%u.%u", a >> 24, a >> 16 & 255, a >> 8 & 255, a & 255);
+	int s = bed_connect(ip, port);
+	must(s >= 0, "%s:%u takes a connection", name, port);
+	return s;
+}
+
+/* ---- tests ---- */
+
+static void test_tls(void)
+{
+	auto_free char *a = inside(HELLO("good.example", "good.example"));
+	if (!ok(has(a, "CONNECTION ESTABLISHED"), "TLS to an allowed name, certificate and all"))
+		printf("# %s\n", a);
+	const struct jail_egress *m =
+	        bed_event(EGRESS_ALLOWED, "good.example", 8443, "tls: by good.example:8443");
+	ok(m && m->bytes_in > 500 && m->bytes_out > 200, "told with its bytes");
+	auto_free char *b = inside(HELLO("deep.down.good.example", "deep.down.good.example"));
+	ok(has(b, "verify error") || has(b, "hostname mismatch") || has(b, "CONNECTION EST"),
+	        "a name below a suffix gets there");
+	ok(bed_event(EGRESS_ALLOWED, "deep.down.good.example", 8443, "*.good.example") != NULL,
+	        "by the suffix");
+	auto_free char *c = inside(HELLO("good.example", "www.good.example"));
+	ok(!has(c, "ESTABLISHED"), "another server name than the one dialled is cut");
+	ok(bed_event(EGRESS_DENIED, "good.example", 8443,
+	           "the server name www.good.example is not the name dialled") != NULL,
+	        "and told");
+	auto_free char *d = inside("echo | openssl s_client -connect good.example:8443 "
+	                           "-noservername -brief 2>&1");
+	ok(!has(d, "ESTABLISHED"), "so is none");
+	ok(bed_event(EGRESS_DENIED, "good.example", 8443, "without a server name") != NULL,
+	        "and told too");
+	auto_free char *e = inside(HELLO("127.0.0.9", "good.example"));
+	ok(!has(e, "ESTABLISHED"), "an allowed name at a number that is not its own");
+	ok(bed_event(EGRESS_DENIED, "good.example", 8443, "was dialled by a number") != NULL,
+	        "and told as that");
+}
+
+static void test_addresses(void)
+{
+	auto_free char *a = inside(HELLO("closed.good.example", "closed.good.example"));
+	ok(!has(a, "ESTABLISHED"), "a name that leads to a private address is not dialled");
+	ok(bed_event(EGRESS_DENIED, "closed.good.example", 8443, "127.0.0.1, which is not public"),
+	        "and told");
+	auto_free char *b = inside("echo | openssl s_client -connect evil.example:443 -servername "
+	                           "evil.example -brief 2>&1");
+	ok(!has(b, "ESTABLISHED"), "one that mixes public and private neither");
+	ok(bed_event(EGRESS_DENIED, "evil.example", 443, "not public") != NULL, "the whole answer");
+}
+
+static void test_raw(void)
+{
+	char back[64] = {0};
+	auto_close int s = dial_name("good.example", ECHO);
+	(void)!write(s, "hello", 5);
+	ok(read(s, back, sizeof(back)) == 5 && !memcmp(back, "hello", 5), "raw bytes and back");
+	shutdown(s, SHUT_WR);
+	ok(read(s, back, sizeof(back)) == 0, "the end of one direction is passed on");
+	const struct jail_egress *m = bed_event(EGRESS_ALLOWED, "good.example", ECHO, "raw: by");
+	ok(m && m->bytes_in == 5 && m->bytes_out == 5, "counted to the byte");
+	auto_close int n = bed_connect("127.0.0.5", ECHO);
+	(void)!write(n, "number", 6);
+	ok(read(n, back, sizeof(back)) == 6, "an address that a rule names");
+	auto_close int o = bed_connect("127.0.0.6", ECHO);
+	ok(read(o, back, sizeof(back)) < 0 && errno == ECONNRESET, "and its neighbour");
+	ok(bed_event(EGRESS_DENIED, "127.0.0.6", ECHO, "not in policy") != NULL, "told");
+	auto_close int c = dial_name("good.example", CLOSED);
+	ok(read(c, back, sizeof(back)) < 0 && errno == ECONNRESET, "a port nobody listens on");
+	ok(bed_event(EGRESS_DENIED, "good.example", CLOSED, "Connection refused") != NULL,
+	        "told with the reason");
+}
+
+/* Much in both directions at once, with a reader that sleeps. */
+static void test_volume(void)
+{
+	enum { TOTAL = 64 << 20 };
+	static char block[256 << 10], got[256 << 10];
+	auto_close int s = dial_name("good.example", ECHO);
+	for (size_t i = 0; i < sizeof(block); i++)
+		block[i] = (char)(i * 7 + (i >> 9));
+	pid_t pid = bed_child();
+	if (pid == 0) {
+		for (size_t n = 0; n < TOTAL; n += sizeof(block))
+			if (fd_write_all(s, block, sizeof(block)) < 0)
+				_exit(1);
+		shutdown(s, SHUT_WR);
+		_exit(0);
+	}
+	size_t n = 0, wrong = 0;
+	ssize_t k;
+	while ((k = read(s, got, sizeof(got))) > 0) {
+		for (ssize_t i = 0; i < k; i++)
+			wrong += got[i] != block[(n + (size_t)i) % sizeof(block)];
+		n += (size_t)k;
+		if (n < 8 << 20)
+			usleep(5000);
+	}
+	waitpid(pid, NULL, 0);
+	ok(n == TOTAL && wrong == 0, "64 MiB there and back: %zu bytes, %zu wrong", n, wrong);
+}
+
+static void test_bounds(void)
+{
+	char block[4096] = {0};
+	auto_close int s = dial_name("good.example", BOUNDED);
+	size_t n = 0;
+	ssize_t k = 0;
+	for (int i = 0; i < 100 && k >= 0; i++) {
+		k = send(s, block, sizeof(block), MSG_NOSIGNAL);
+		if (k > 0)
+			k = recv(s, block, sizeof(block), 0);
+		n += k > 0 ? (size_t)k : 0;
+	}
+	ok(k < 0 && n <= 100000 && n > 40000, "a rule's bytes are a bound: %zu came back", n);
+	ok(bed_event(EGRESS_DENIED, "good.example", BOUNDED, "are used up") != NULL, "told");
+
+	auto_close int p = dial_name("good.example", PACED);
+	int64_t start = clock_mono_ms();
+	for (n = 0; n < 200000; n += 4000)
+		(void)!write(p, block, 4000); /* all of it fits into buffers on the way */
+	for (n = 0, k = 1; n < 200000 && k > 0; n += k > 0 ? (size_t)k : 0)
+		k = recv(p, block, sizeof(block), 0);
+	/* 400,000 in a second of both directions: 200,000 bytes there and back take one. */
+	int64_t took = clock_mono_ms() - start;
+	ok(n == 200000 && took > 700 && took < 15000, "a rate is kept: %lld ms", (long long)took);
+}
+
+static void test_http(void)
+{
+	static const struct {
+		const char *request, *answer;
+	} rows[] = {
+	        {"GET /echo HTTP/1.1\r\nHost: good.example:8080\r\n", "HTTP/1.1 203"},
+	        {"GET /echo?x=/../y HTTP/1.1\r\nHost: GOOD.example:8080\r\n", "HTTP/1.1 203"},
+	        {"POST /echo HTTP/1.1\r\nHost: good.example:8080\r\nContent-Length: 0\r\n",
+	                "not among the requests"},
+	        {"GET /other HTTP/1.1\r\nHost: good.example:8080\r\n", "not among the requests"},
+	        {"GET /echo HTTP/1.1\r\nHost: good.example\r\n", "Host names port 80"},
+	        {"GET /echo HTTP/1.1\r\nHost: www.good.example:8080\r\n", "does not belong"},
+	        {"GET /echo HTTP/1.1\r\nHost: anthropic.agentbox:8080\r\n", "does not belong"},
+	        {"GET /echo HTTP/1.1\r\nHost: bad.example:8080\r\n", "not in policy"},
+	        {"GET http://good.example:8080/echo HTTP/1.1\r\nHost: good.example:8080\r\n",
+	                "HTTP/1.1 403"},
+	        {"CONNECT good.example:8080 HTTP/1.1\r\nHost: good.example:8080\r\n", "HTTP/1.1 403"},
+	        {"GET /echo HTTP/1.1\r\nHost: good.example:8080\r\nUpgrade: h2c\r\n"
+	         "Connection: upgrade\r\n",
+	                "HTTP/1.1 403"},
+	};
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		auto_close int s = dial_name("good.example", 8080);
+		char request[512];
+		snprintf(request, sizeof(request), "%s%s\r\n", rows[i].request,
+		        has(rows[i].request, "Connection") ? "" : "Connection: close\r\n");
+		(void)!write(s, request, strlen(request));
+		auto_free char *a = bed_read_all(s);
+		if (!ok(has(a, rows[i].answer), "%.40s...: %s", rows[i].request, rows[i].answer))
+			printf("# %.300s\n", a);
+	}
+	/* The Host of every request counts, not of the first alone. */
+	auto_close int s = dial_name("good.example", 8080);
+	static const char two[] = "GET /echo HTTP/1.1\r\nHost: good.example:8080\r\n\r\n"
+	                          "GET /echo HTTP/1.1\r\nHost: www.good.example:8080\r\n\r\n";
+	(void)!write(s, two, sizeof(two) - 1);
+	auto_free char *a = bed_read_all(s);
+	ok(has(a, "HTTP/1.1 203") && has(a, "HTTP/1.1 403") && has(a, "does not belong"),
+	        "a second host on one connection is refused");
+}
+
+static void test_other_names(void)
+{
+	int before = *bed.dns_queries;
+	uint32_t a;
+	ok(bed_lookup(EGRESS_RESOLVER, "registry.example", 1, &a) == 5, "another name is refused");
+	ok(bed_lookup(EGRESS_RESOLVER, "5-0123456789abcdef.good.example", 1, &a) == 0 && a,
+	        "one below a suffix is answered");
+	ok(*bed.dns_queries == before, "and nobody outside hears of them");
+	char x;
+	auto_close int s = bed_connect("198.18.129.7", 8443);
+	ok(read(s, &x, 1) < 0 && errno == ECONNRESET, "an address that no name has");
+	auto_free char *b = inside(HELLO("198.18.129.7", "good.example"));
+	ok(!has(b, "ESTABLISHED"), "whatever server name comes with it");
+}
+
+static void test_change(void)
+{
+	char back[8];
+	int cut = dial_name("good.example", ECHO), kept = dial_name("good.example", PACED);
+	(void)!write(cut, "a", 1);
+	(void)!write(kept, "b", 1);
+	ok(read(cut, back, 1) == 1 && read(kept, back, 1) == 1, "two connections");
+	revoked = true;
+	bed_policies(BED_SECRET, 2);
+	ok(read(cut, back, 1) < 0 && errno == ECONNRESET, "a rule that is gone takes its own along");
+	ok(bed_event(EGRESS_DENIED, "good.example", ECHO, "allows it no longer") != NULL, "told");
+	(void)!write(kept, "c", 1);
+	ok(read(kept, back, 1) == 1, "and leaves the others");
+	close(cut);
+	close(kept);
+}
+
+static int open_fds(void)
+{
+	char command[64];
+	snprintf(command, sizeof(command), "ls /proc/%d/fd | wc -l", bed.egress);
+	auto_free char *text = inside(command);
+	return atoi(text);
+}
+
+static void test_leaks(int fds)
+{
+	bed_listen(300);
+	int now = open_fds();
+	ok(now <= fds + 8, "%d descriptors before, %d after (pipes are kept)", fds, now);
+	auto_free char *log = NULL;
+	must(file_slurp(bed.log, 1 << 20, &log, NULL) == 0, "log");
+	if (!ok(!has(log, "error") && !has(log, "Sanitizer"), "nothing went wrong in it"))
+		printf("# %s\n", log);
+}
+
+int main(void)
+{
+	bed_namespaces();
+	bed_fakes();
+	tls_upstream();
+	echo_upstream(ECHO);
+	echo_upstream(BOUNDED);
+	echo_upstream(PACED);
+	bed_egress("/etc/ssl/certs/ca-certificates.crt");
+	bed_more = rules;
+	bed_policies(BED_SECRET, 1);
+	bed_jail(1, 0);
+	auto_free char *warm = inside(HELLO("good.example", "good.example"));
+	int fds = open_fds();
+	test_tls();
+	test_addresses();
+	test_raw();
+	test_volume();
+	test_bounds();
+	test_http();
+	test_other_names();
+	test_change();
+	test_leaks(fds);
+	kill(bed.egress, SIGTERM);
+	return done();
+}
