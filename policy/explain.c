@@ -1,6 +1,7 @@
 #include "policy/explain.h"
 #include "base/mem.h"
 #include "policy/bpf.h"
+#include "policy/explain_host.h"
 #include "policy/forms.h"
 #include "policy/keys.h"
 #include "policy/lookup.h"
@@ -18,16 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-
-static void decided(const struct lookup *l, const char *key, const char *otherwise)
-{
-	const char *file = NULL;
-	const struct yaml_node *n = lookup_line(l, key, &file);
-	if (n)
-		printf("  decided by %s:%d: %s\n", file, n->key_line, key);
-	else
-		printf("  %s\n", otherwise);
-}
 
 /* ---- system calls ---- */
 
@@ -107,9 +98,9 @@ static void print_deciding(
 static void call_decided(const struct lookup *l, const struct syscall_row *row)
 {
 	if (row->group == SYSCALLS_TRACE)
-		decided(l, "seccomp.debug", "seccomp.debug is not set: false");
+		explain_decided(l, "seccomp.debug", "seccomp.debug is not set: false");
 	else if (strcmp(row->name, "socket") == 0)
-		decided(l, "seccomp.no_unix_sockets", "seccomp.no_unix_sockets is not set: false");
+		explain_decided(l, "seccomp.no_unix_sockets", "seccomp.no_unix_sockets is not set: false");
 	else
 		printf("  decided by the table of system calls, which no policy widens\n");
 }
@@ -307,95 +298,7 @@ static int explain_path(const struct lookup *l, int argc, char **argv)
 		printf("%s: %s\n", path, places[i].what);
 	printf("  below %s, as in every jail\n", places[i].path);
 	if (path_within(path, "/usr"))
-		decided(l, "filesystem.root", "filesystem.root is not set: the host's /usr");
-	return POLICYC_OK;
-}
-
-/* ---- hosts ---- */
-
-/* NAME, NAME:PORT, ADDRESS, [V6]:PORT.  *ret_host is owned; port 0: none given. */
-static bool split_host(const char *what, char **ret_host, uint64_t *ret_port)
-{
-	const char *colon = strrchr(what, ':');
-	bool bracket = what[0] == '[';
-	size_t n = strlen(what);
-	*ret_port = 0;
-	if (colon && (bracket || strchr(what, ':') == colon)) {
-		if (units_plain(colon + 1, ret_port) < 0 || *ret_port < 1 || *ret_port > 65535)
-			return false;
-		n = (size_t)(colon - what);
-	}
-	if (bracket && (n < 3 || what[n - 1] != ']'))
-		return false;
-	*ret_host = bracket ? xstrndup(what + 1, n - 2) : xstrndup(what, n);
-	return n > 0;
-}
-
-static const struct policy_inject *inject_of(const struct policy *p, const char *host)
-{
-	for (uint32_t i = 0; i < p->ninject; i++)
-		if (strcasecmp(p->inject[i].host, host) == 0)
-			return &p->inject[i];
-	return NULL;
-}
-
-static void print_inject(
-        const struct lookup *l, const struct policy_inject *j, const char *what, uint64_t port)
-{
-	const char *file = NULL;
-	const struct yaml_node *list = lookup_line(l, "egress.inject", &file);
-	printf("%s: %s\n", what,
-	        port == 80  ? "allowed"
-	        : port == 0 ? "allowed on port 80"
-	                    : "denied: an injected host is served on port 80 alone");
-	printf("  goes to %s%s%s%s%s\n", j->upstream, j->header[0] ? ", header " : "", j->header,
-	        j->secret[0] ? " from secret " : "", j->secret);
-	if (!list)
-		return;
-	yaml_each (n, list) {
-		const struct yaml_node *h = yaml_get(n, "host");
-		if (h && strcmp(h->text, j->host) == 0)
-			printf("  decided by %s:%d: egress.inject\n", file, h->line);
-	}
-}
-
-static void print_denied(const struct lookup *l, const char *what, const char *host, uint64_t port)
-{
-	const struct policy *p = &l->policy;
-	const char *names[POLICY_INJECTS + 1] = {NULL};
-	for (uint32_t i = 0; i < p->ninject; i++)
-		names[i] = p->inject[i].host;
-	const char *near = keys_nearest(host, names);
-	printf("%s: denied: not in policy '%s'", what, p->name);
-	printf(near ? " (did you mean '%s'?)\n" : "\n", near);
-	if (host[strspn(host, "0123456789.")] && !strchr(host, ':'))
-		printf("  its name does not resolve: REFUSED, whichever resolver is asked\n");
-	else
-		printf("  %s\n", port == 80 ? "HTTP gets 403 with the reason"
-		                            : "a connection is reset at once");
-	decided(l, "egress.inject", "no file names a host: nothing goes out");
-}
-
-static int explain_host(const struct lookup *l, int argc, char **argv)
-{
-	auto_free char *host = NULL;
-	uint64_t port = 0;
-	if (argc > 1)
-		return report_usage("host HOST[:PORT]: '%s' is one word too many", argv[1]);
-	if (!split_host(argv[0], &host, &port))
-		return report_usage("'%s' is not HOST[:PORT]", argv[0]);
-	if (!form_asked_host(host))
-		return report_usage("'%s' is neither a host name nor an address", host);
-	const struct policy_inject *j = inject_of(&l->policy, host);
-	if (j)
-		print_inject(l, j, argv[0], port);
-	else if (strcmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 ||
-	         strcmp(host, "::1") == 0)
-		printf("%s: allowed\n  the jail's own lo, as in every jail: nothing of the host "
-		       "listens there\n",
-		        argv[0]);
-	else
-		print_denied(l, argv[0], host, port);
+		explain_decided(l, "filesystem.root", "filesystem.root is not set: the host's /usr");
 	return POLICYC_OK;
 }
 

@@ -149,8 +149,11 @@ void rule_text(const struct policy_rule *r, char to[RULE_TEXT_MAX])
 		snprintf(what, sizeof(what), "%s%s", r->host[0] == '.' ? "*" : "", r->host);
 	else
 		cidr_text(&r->cidrs[0], what);
-	snprintf(to, RULE_TEXT_MAX, "%.*s:%u%s%s", POLICY_HOST_MAX + 1, what, r->ports[0],
-	        r->group[0] ? " of @" : "", r->group);
+	size_t n = (size_t)snprintf(to, RULE_TEXT_MAX, "%.*s", POLICY_HOST_MAX + 1, what);
+	for (uint32_t i = 0; i < r->nports && i < RULE_PORTS; i++)
+		n += (size_t)snprintf(to + n, RULE_TEXT_MAX - n, "%c%u", i ? ',' : ':', r->ports[i]);
+	if (r->group[0])
+		snprintf(to + n, RULE_TEXT_MAX - n, " of @%.*s", NAME_MAX_LEN - 1, r->group);
 }
 
 /* ---- requests ---- */

@@ -86,6 +86,8 @@ static void choosing(void)
 	char text[RULE_TEXT_MAX];
 	rule_text(&rules[0], text);
 	is_str(text, "*.example.com:443", "a suffix as a word");
+	rule_text(&rules[1], text);
+	is_str(text, "*.deep.example.com:443,8443", "with all its ports");
 	rule_text(&rules[2], text);
 	is_str(text, "www.example.com:443 of @web", "with its group");
 	rule_text(&rules[4], text);
