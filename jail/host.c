@@ -163,7 +163,9 @@ static int probe_netns(const struct probe *p, struct err *e)
 {
 	(void)p;
 	int listeners[EGRESS_LISTENERS];
-	int ns = net_make(listeners, e);
+	struct net_ports none;
+	net_ports_init(&none, NULL, 0);
+	int ns = net_make(listeners, &none, e);
 	if (ns < 0)
 		return ns;
 	for (int i = 0; i < EGRESS_LISTENERS; i++)

@@ -4,7 +4,6 @@
 #include "base/mem.h"
 #include "jail/home.h"
 #include "jail/mounts.h"
-#include "jail/net.h"
 #include "jail/userns.h"
 
 #include <assert.h>
@@ -163,9 +162,10 @@ struct kit *kit_make(const struct kit_spec *spec, struct err *e)
 	        .closer = spec->closer};
 	memset(k->listeners, -1, sizeof(k->listeners));
 	memset(k->mounts, -1, sizeof(k->mounts));
+	net_ports_init(&k->ports, spec->ports, spec->nports);
 	int r = make_users(k, e);
 	if (r == 0) {
-		k->netns = net_make(k->listeners, e);
+		k->netns = net_make(k->listeners, &k->ports, e);
 		r = k->netns < 0 ? k->netns : make_ipc_uts(k, e);
 	}
 	if (r == 0)
@@ -190,6 +190,7 @@ void kit_free(struct kit *k)
 		else
 			fd_close(k->listeners[i]);
 	}
+	net_ports_done(&k->ports);
 	for (int m = 0; m < KIT_MOUNTS; m++)
 		fd_close(k->mounts[m]);
 	fd_close(k->userns);

@@ -15,6 +15,7 @@
 #include "base/err.h"
 #include "jail/cgroup.h"
 #include "jail/closer.h"
+#include "jail/net.h"
 #include "policy/policy.h"
 #include "proto/egress.h"
 
@@ -27,6 +28,7 @@ struct kit {
 	int idmap;     /* user namespace "ID_STORE_BASE BASE 65536" for idmapped mounts */
 	int netns, ipcns, utsns;
 	int listeners[EGRESS_LISTENERS]; /* for agentbox-egress; keep them while it may restart */
+	struct net_ports ports;          /* likewise */
 	int mounts[KIT_MOUNTS];
 	struct limits limits; /* what mounts and cgroup were made for */
 	struct cgroup cgroup;
@@ -37,6 +39,8 @@ struct kit {
 struct kit_spec {
 	const struct limits *limits;
 	uint32_t base;
+	const uint16_t *ports; /* of the policy; nports of them */
+	uint32_t nports;
 	const char *name; /* of the cgroup; unique among live jails, one path component */
 	const struct cgroup_tree *tree;
 	const struct closer *closer; /* NULL: kit_free waits for the kernel (15 ms) */

@@ -224,7 +224,33 @@ static int open_listeners(int l[EGRESS_LISTENERS], struct err *e)
 	return l[EGRESS_WATCH] < 0 ? l[EGRESS_WATCH] : 0;
 }
 
-int net_make(int ret_listeners[EGRESS_LISTENERS], struct err *e)
+static int open_ports(struct net_ports *p, struct err *e)
+{
+	for (uint32_t i = 0; i < p->n; i++) {
+		p->fd[i] = listener(SOCK_STREAM, p->port[i], e);
+		if (p->fd[i] < 0)
+			return p->fd[i];
+	}
+	return 0;
+}
+
+void net_ports_init(struct net_ports *p, const uint16_t *ports, uint32_t n)
+{
+	p->n = n;
+	for (uint32_t i = 0; i < POLICY_PORTS; i++) {
+		p->port[i] = i < n ? ports[i] : 0;
+		p->fd[i] = -1;
+	}
+}
+
+void net_ports_done(struct net_ports *p)
+{
+	for (uint32_t i = 0; i < p->n; i++)
+		fd_close(take_fd(p->fd[i]));
+	p->n = 0;
+}
+
+int net_make(int ret_listeners[EGRESS_LISTENERS], struct net_ports *more, struct err *e)
 {
 	int l[EGRESS_LISTENERS] = {-1, -1, -1, -1, -1};
 	auto_close int home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
@@ -236,6 +262,8 @@ int net_make(int ret_listeners[EGRESS_LISTENERS], struct err *e)
 	int r = ns < 0 ? err_errno(e, "layer netns: /proc/self/ns/net") : routes(e);
 	if (r == 0)
 		r = open_listeners(l, e);
+	if (r == 0)
+		r = open_ports(more, e);
 	struct home way = {0};
 	while (home_retry(&way, setns(home, CLONE_NEWNET), "network namespace"))
 		;
@@ -245,5 +273,7 @@ int net_make(int ret_listeners[EGRESS_LISTENERS], struct err *e)
 		else
 			ret_listeners[i] = l[i];
 	}
+	if (r < 0)
+		net_ports_done(more);
 	return r < 0 ? r : take_fd(ns);
 }

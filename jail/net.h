@@ -12,8 +12,20 @@
 #include "base/err.h"
 #include "proto/egress.h"
 
-/* Namespace fd (owned) or -errno; the sockets (owned) follow enum egress_listener.  Enters the new
- * namespace for a moment: single thread only; aborts if the way back is closed. */
-MUST_USE int net_make(int ret_listeners[EGRESS_LISTENERS], struct err *e);
+/* Listeners on the ports that a policy's rules name besides 53, 80 and 443. */
+struct net_ports {
+	uint32_t n;
+	uint16_t port[POLICY_PORTS];
+	int fd[POLICY_PORTS]; /* owned; -1 until net_make */
+};
+
+void net_ports_init(struct net_ports *p, const uint16_t *ports, uint32_t n);
+void net_ports_done(struct net_ports *p);
+
+/* Namespace fd (owned) or -errno; the sockets (owned) follow enum egress_listener.  `more` says which
+ * ports beside, its sockets are filled in.  Enters the new namespace for a moment: single thread
+ * only; aborts if the way back is closed. */
+MUST_USE int net_make(
+        int ret_listeners[EGRESS_LISTENERS], struct net_ports *more, struct err *e);
 
 #endif

@@ -240,23 +240,45 @@ static void tell_egress_policies(struct daemon *d)
 	service_send(&d->egress, &m, sizeof(m), fds, 2);
 }
 
-int peers_tell_jail(struct daemon *d, struct jail *j, struct err *e)
+/* Copies of fds[n] for a message.  0, or -errno with none left open. */
+static int dup_all(const int *fds, int n, int *ret)
 {
-	int fds[EGRESS_LISTENERS], n = 0;
-	while (n < EGRESS_LISTENERS) {
-		fds[n] = dup_fd(j->l.kit->listeners[n]);
-		if (fds[n] < 0)
-			break;
-		n++;
-	}
-	if (n < EGRESS_LISTENERS) {
-		int r = err_errno(e,
-		        "layer egress: the listeners of jail %llu cannot be given away",
-		        (unsigned long long)j->id);
-		while (n > 0)
-			fd_close(fds[--n]);
+	for (int i = 0; i < n; i++) {
+		ret[i] = dup_fd(fds[i]);
+		if (ret[i] >= 0)
+			continue;
+		int r = -errno;
+		while (i > 0)
+			fd_close(ret[--i]);
 		return r;
 	}
+	return 0;
+}
+
+static int tell_ports(struct daemon *d, const struct jail *j)
+{
+	const struct net_ports *p = &j->l.kit->ports;
+	for (uint32_t done = 0; done < p->n;) {
+		uint32_t n = p->n - done < MSG_FDS ? p->n - done : MSG_FDS;
+		struct egress_ports m = {.head.type = EGRESS_PORTS, .jail = j->id, .n = n};
+		int fds[MSG_FDS], r = dup_all(p->fd + done, (int)n, fds);
+		if (r < 0)
+			return r;
+		memcpy(m.ports, p->port + done, n * sizeof(m.ports[0]));
+		service_send(&d->egress, &m, sizeof(m), fds, (int)n);
+		done += n;
+	}
+	return 0;
+}
+
+int peers_tell_jail(struct daemon *d, struct jail *j, struct err *e)
+{
+	int fds[EGRESS_LISTENERS];
+	int r = dup_all(j->l.kit->listeners, EGRESS_LISTENERS, fds);
+	if (r < 0)
+		return err_set(e, r,
+		        "layer egress: the listeners of jail %llu cannot be given away: %s",
+		        (unsigned long long)j->id, strerror(-r));
 	struct egress_jail m = {.head.type = EGRESS_JAIL,
 	        .jail = j->id,
 	        .policy_generation = d->policies->set->generation,
@@ -267,7 +289,10 @@ int peers_tell_jail(struct daemon *d, struct jail *j, struct err *e)
 	m.flags |= index < 0 ? JAIL_MAKE_NO_EGRESS : 0;
 	service_send(&d->egress, &m, sizeof(m), fds, EGRESS_LISTENERS);
 	j->has_egress = true;
-	return 0;
+	r = tell_ports(d, j);
+	return r < 0 ? err_set(e, r, "layer egress: the ports of jail %llu cannot be given away: %s",
+	                       (unsigned long long)j->id, strerror(-r))
+	             : 0;
 }
 
 static void tell_egress_jails(struct daemon *d)

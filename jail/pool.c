@@ -131,6 +131,8 @@ static int make(struct pool *p, uint32_t i, struct kit **ret, struct err *e)
 	char name[CGROUP_NAME_MAX];
 	name_cgroup(++p->serial, name);
 	const struct kit_spec spec = {.limits = &p->set->policies[i].limits,
+	        .ports = p->set->policies[i].ports,
+	        .nports = p->set->policies[i].nports,
 	        .base = base,
 	        .name = name,
 	        .tree = p->tree,

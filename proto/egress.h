@@ -16,7 +16,8 @@
 enum egress_msg {
 	EGRESS_POLICIES = 1, /* -> struct egress_simple; fds: policy_set memfd, secrets memfd */
 	EGRESS_JAIL,         /* -> struct egress_jail; fds: EGRESS_LISTENERS, in the order below */
-	EGRESS_PORTS, /* -> struct egress_ports; fds: a listener each, right after EGRESS_JAIL */
+	EGRESS_PORTS, /* -> struct egress_ports; fds: a listener each, MSG_FDS at most; after
+	                 EGRESS_JAIL, as often as it takes */
 	EGRESS_JAIL_END,     /* -> struct egress_simple: close everything of that jail */
 	EGRESS_STOP,         /* -> struct egress_simple */
 	EGRESS_READY = 100,  /* <- struct egress_simple: policies taken into use */

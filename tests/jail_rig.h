@@ -95,6 +95,8 @@ static inline struct kit *rig_kit(struct rig *r, struct err *e)
 	uint32_t i = (uint32_t)getpid() % 64 * 16 + r->made++ % 16;
 	(void)snprintf(name, sizeof(name), "jail-%u", r->made);
 	struct kit_spec spec = {.limits = &r->policy.limits,
+	        .ports = r->policy.ports,
+	        .nports = r->policy.nports,
 	        .base = ID_STORE_BASE + (ID_LEASES - i) * ID_BLOCK,
 	        .name = name,
 	        .tree = &r->tree,
