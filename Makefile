@@ -229,7 +229,7 @@ PROVE := prove --timer -e 'timeout -k 5 600'
 INTEGRATION := $(sort $(wildcard tests/integration/*.t))
 JOBS_unit := 2
 
-.PHONY: help deps test check unit replay test-programs integration test-vm asan fuzz lint bench demo install
+.PHONY: help deps test check unit replay test-programs integration test-vm test-tools asan fuzz lint bench demo install
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 22
 
@@ -260,6 +260,12 @@ test-vm: ## limits, escapes, systemd and power cuts in a virtual machine (root; 
 	$(Q)tools/deps.sh vm
 	$(Q)$(MAKE) --no-print-directory -j2 test-programs
 	$(Q)tests/vm/rig test $(VM_TESTS)
+
+TOOL_TESTS := $(wildcard tests/tools/*.t)
+test-tools: ## curl, npm, pip, go, cargo, java ... inside, against an internet of the test's own (root)
+	$(Q)tools/deps.sh tools
+	$(Q)$(MAKE) --no-print-directory -j2 test-programs
+	$(Q)BIN=$(abspath $(BIN)) TESTS=$(abspath $(B)/tests) $(PROVE) $(TOOL_TESTS)
 
 DEEP_SECS ?= 600
 .PHONY: deep

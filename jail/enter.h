@@ -25,7 +25,7 @@
 /* Rules: those of every jail, of overlays, the policy's mounts, a jail's binds. */
 enum { ENTER_MOUNTS = 20, ENTER_RLIMITS = 12, ENTER_RULES = 30 + POLICY_MOUNTS + JAIL_BINDS };
 /* Directories that all jails of a policy see: programs, those of /etc, the policy's mounts. */
-enum { ENTER_OWN = 20 + POLICY_MOUNTS };
+enum { ENTER_OWN = 24 + POLICY_MOUNTS };
 
 struct enter_mount {
 	int fd;             /* detached mount; borrowed */

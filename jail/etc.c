@@ -61,6 +61,10 @@ static const char *const cloned[] = {
         ETC "fonts",
         ETC "chromium.d", /* fontconfig; Debian's chromium wrapper stops without it */
         ETC "ld.so.conf.d",
+        ETC "java-11-openjdk",
+        ETC "java-17-openjdk",
+        ETC "java-21-openjdk",
+        ETC "java-25-openjdk", /* lib/security of Debian's is links to there; java stops without */
 };
 
 const char *etc_shown(unsigned i)

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Installs what building and testing need (Debian packages), or says which
-# command would: `make deps`.  `all` is with lint's tools, `vm` with those of tests/vm.  Nothing is done
+# command would: `make deps`.  `all` is with lint's tools, `vm` with those of tests/vm, `tools` with
+# those of tests/tools.  Nothing is done
 # when all of it is there.
 set -eu
 
@@ -12,12 +13,14 @@ tests='perl nodejs npm curl procps util-linux iproute2 bubblewrap ca-certificate
 openssl e2fsprogs'
 lint='clang clang-tidy clang-format cppcheck shellcheck mandoc libclang-rt-14-dev'
 
+tools='golang-go cargo default-jdk-headless python3-pip wget'
 vm='qemu-system-x86 qemu-utils mmdebstrap debian-archive-keyring cpio e2fsprogs'
 
 want="$build $tests"
 case ${1:-} in
 all) want="$want $lint" ;;
 vm) want="$want $vm" ;;
+tools) want="$want $tools" ;;
 esac
 
 missing=''

@@ -3,7 +3,7 @@
 usage: internet.py ROOT NAMES LOG
 
 ROOT/HOST/...   files of https://HOST/... and http://HOST/...; a directory is its index.json or
-                index.html
+                index.html; below a directory NAME.git, what `git http-backend` says
 NAMES           lines "NAME ADDRESS[,ADDRESS...]", read anew for each query; `*` is every other name
 LOG             a line an event: "dns NAME", "http HOST METHOD PATH", "tcp PORT"
 
@@ -16,6 +16,7 @@ import socket
 import socketserver
 import ssl
 import struct
+import subprocess
 import sys
 import threading
 import time
@@ -71,6 +72,8 @@ class Files(http.server.BaseHTTPRequestHandler):
         host = (self.headers.get("Host") or "").split(":")[0]
         path = self.path.split("?")[0]
         say("http %s %s %s" % (host, self.command, path))
+        if path.endswith(("/info/refs", "/git-upload-pack")):
+            return self.git(host, path)
         if path == "/slow":
             return self.slow()
         if path == "/redirect":
@@ -98,6 +101,39 @@ class Files(http.server.BaseHTTPRequestHandler):
 
     do_HEAD = do_GET
     do_POST = do_GET
+
+    def git(self, host, path):
+        length = int(self.headers.get("Content-Length") or 0)
+        chunked = "chunked" in (self.headers.get("Transfer-Encoding") or "")
+        body = self.chunks() if chunked else self.rfile.read(length)
+        env = {"GIT_PROJECT_ROOT": os.path.join(ROOT, host), "GIT_HTTP_EXPORT_ALL": "1",
+               "PATH_INFO": path, "REQUEST_METHOD": self.command, "PATH": os.environ["PATH"],
+               "QUERY_STRING": self.path.partition("?")[2], "CONTENT_LENGTH": str(len(body)),
+               "CONTENT_TYPE": self.headers.get("Content-Type") or "", "HOME": "/nonexistent",
+               "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding") or "",
+               "GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory",
+               "GIT_CONFIG_VALUE_0": "*", "REMOTE_ADDR": "198.41.0.1"}
+        out = subprocess.run(["git", "http-backend"], input=body, env=env, check=False,
+                             stdout=subprocess.PIPE).stdout
+        head, _, content = out.partition(b"\r\n\r\n")
+        fields = [line.split(": ", 1) for line in head.decode("latin-1").split("\r\n")]
+        status = [value for name, value in fields if name == "Status"]
+        self.send_response(int(status[0].split()[0]) if status else 200)
+        for name, value in fields:
+            if name not in ("Status", "Content-Length"):
+                self.send_header(name, value)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def chunks(self):
+        body = b""
+        while True:
+            n = int(self.rfile.readline(), 16)
+            body += self.rfile.read(n)
+            self.rfile.readline()
+            if n == 0:
+                return body
 
     def slow(self):
         self.send_response(200)
