@@ -39,19 +39,24 @@ void client_deadline(struct client *c, int64_t in_ms)
 	c->deadline_ms = clock_mono_ms() + in_ms;
 }
 
-void client_end(struct client *c, bool reset)
+int client_release(struct client *c)
 {
 	if (c->ended)
-		return;
+		return -1;
 	c->ended = true;
 	list_remove(&c->link);
 	c->jail->nclients--;
 	reactor_unwatch(c->reactor, &c->watch);
-	if (reset) {
-		struct linger now = {.l_onoff = 1, .l_linger = 0};
-		(void)setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
-	}
-	fd_close(c->fd);
-	c->fd = -1;
 	reactor_bury(c->reactor, &c->corpse);
+	return take_fd(c->fd);
+}
+
+void client_end(struct client *c, bool reset)
+{
+	int fd = client_release(c);
+	if (fd >= 0 && reset) {
+		struct linger now = {.l_onoff = 1, .l_linger = 0};
+		(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+	}
+	fd_close(fd);
 }

@@ -40,6 +40,8 @@ struct client {
 void client_begin(struct client *c, const struct client_kind *kind, struct jail *j, int fd,
         uint32_t events, int64_t in_ms);
 void client_deadline(struct client *c, int64_t in_ms);
+/* Ends it without closing: the descriptor is the caller's; -1 when it had ended. */
+int client_release(struct client *c);
 /* `reset`: with RST, so that the peer sees an error and not an empty answer. */
 void client_end(struct client *c, bool reset);
 

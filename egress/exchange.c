@@ -1,6 +1,7 @@
 #include "egress/exchange.h"
 
 #include "base/mem.h"
+#include "egress/http_answer.h"
 #include "egress/http_conn.h"
 #include "egress/secrets.h"
 #include "egress/upstream.h"
@@ -457,7 +458,7 @@ static int on_head(void *ctx, int status, const char *lines, size_t n)
 	forget_sent(x);
 	x->status = status;
 	x->framing = frame(x, status, fields, nfields);
-	buf_printf(&c->out, "HTTP/1.1 %d %s\r\n", status, http_conn_phrase(status));
+	buf_printf(&c->out, "HTTP/1.1 %d %s\r\n", status, http_phrase(status));
 	put_fields(c, fields, nfields);
 	buf_puts(&c->out, "\r\n");
 	if (c->out.failed)

@@ -1,8 +1,8 @@
 #include "egress/http_conn.h"
 
-#include "base/json.h"
 #include "base/mem.h"
 #include "egress/http.h"
+#include "egress/http_answer.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -12,26 +12,6 @@
 /* `in` holds at most one head, or body bytes on their way; `out` a response head (256 KiB) on top
  * of what waits. */
 enum { IN_HIGH = HTTP_HEAD_MAX + 1024, OUT_MAX = 1 << 20 };
-
-const char *http_conn_phrase(int status)
-{
-	static const struct {
-		int status;
-		const char *phrase;
-	} all[] = {{200, "OK"}, {201, "Created"}, {202, "Accepted"}, {204, "No Content"},
-	        {301, "Moved Permanently"}, {302, "Found"}, {304, "Not Modified"},
-	        {307, "Temporary Redirect"}, {400, "Bad Request"}, {401, "Unauthorized"},
-	        {403, "Forbidden"}, {404, "Not Found"}, {408, "Request Timeout"}, {409, "Conflict"},
-	        {413, "Content Too Large"}, {417, "Expectation Failed"},
-	        {422, "Unprocessable Content"}, {429, "Too Many Requests"},
-	        {431, "Request Header Fields Too Large"}, {500, "Internal Server Error"},
-	        {501, "Not Implemented"}, {502, "Bad Gateway"}, {503, "Service Unavailable"},
-	        {504, "Gateway Timeout"}, {505, "HTTP Version Not Supported"}};
-	for (size_t i = 0; i < ARRAY_LEN(all); i++)
-		if (all[i].status == status)
-			return all[i].phrase;
-	return status < 300 ? "Success" : status < 400 ? "Redirect" : "Error";
-}
 
 /* ---- out ---- */
 
@@ -78,32 +58,11 @@ void http_conn_flush(struct http_conn *c)
 	http_conn_interest(c);
 }
 
-/* In the shape that the clients of model APIs know how to show. */
-static void put_answer(struct http_conn *c, int status, const char *reason)
-{
-	auto_buf struct buf body = BUF_INIT(4096);
-	struct jw w = JW_INIT(&body);
-	jw_open(&w, NULL, '{');
-	jw_str(&w, "type", "error");
-	jw_open(&w, "error", '{');
-	jw_str(&w, "type", "agentbox_egress");
-	jw_str(&w, "message", reason);
-	jw_close(&w, '}');
-	jw_close(&w, '}');
-	/* x-should-retry is how SDKs are told that asking again is of no use. */
-	bool retry = status == 502 || status == 504;
-	buf_printf(&c->out,
-	        "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n"
-	        "%sConnection: close\r\n\r\n%s",
-	        status, http_conn_phrase(status), body.len,
-	        retry ? "" : "x-should-retry: false\r\n", body.p);
-}
-
 void http_conn_refuse(
         struct http_conn *c, int status, const char *host, unsigned port, const char *reason)
 {
 	report_denied(&c->client.jail->report, host, port, reason);
-	put_answer(c, status, reason);
+	http_answer(&c->out, status, reason);
 	c->state = HTTP_FLUSH;
 	client_deadline(&c->client, HTTP_HEAD_MS);
 	http_conn_flush(c);
@@ -270,7 +229,8 @@ static void on_follow(struct client *client)
 static const struct client_kind kind = {
         .ready = on_ready, .late = on_late, .free = on_free, .follow = on_follow};
 
-void http_conn_accept(struct jail *j, int fd, const struct place *p)
+void http_conn_accept(
+        struct jail *j, int fd, const struct place *p, const char *bytes, size_t n)
 {
 	struct http_conn *c = xnew(struct http_conn);
 	struct sockaddr_storage a;
@@ -281,4 +241,6 @@ void http_conn_accept(struct jail *j, int fd, const struct place *p)
 	(void)address_of(p->mapped, 0, &a);
 	address_text((const struct sockaddr *)&a, c->address);
 	client_begin(&c->client, &kind, j, fd, EPOLLIN, HTTP_HEAD_MS);
+	if (n && !c->client.ended && buf_put(&c->in, bytes, n) == 0)
+		advance(c);
 }

@@ -42,7 +42,9 @@ struct http_conn {
 	struct exchange x; /* in EXCHANGE */
 };
 
-void http_conn_accept(struct jail *j, int fd, const struct place *p); /* takes fd */
+/* Takes fd; bytes[n] have been read from it already (n may be 0). */
+void http_conn_accept(
+        struct jail *j, int fd, const struct place *p, const char *bytes, size_t n);
 
 /* ---- for exchange.c ---- */
 
@@ -56,6 +58,5 @@ void http_conn_flush(struct http_conn *c);
 void http_conn_next(struct http_conn *c, bool keep);
 /* Tells the loop what this connection waits for now. */
 void http_conn_interest(struct http_conn *c);
-const char *http_conn_phrase(int status);
 
 #endif

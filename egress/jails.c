@@ -6,6 +6,7 @@
 #include "egress/dns_port.h"
 #include "egress/http_conn.h"
 #include "egress/packet.h"
+#include "egress/proxy_conn.h"
 #include "egress/stream.h"
 
 #include <arpa/inet.h>
@@ -59,31 +60,40 @@ static void accept_some(struct listener *l, void (*accepted)(struct jail *, int,
 
 /* Whose address was dialled decides what is spoken, and the rule of name and port; where there is
  * none, who asks is heard as far as it takes to say what was refused. */
-static void arrive(struct jail *j, int fd, unsigned port)
+static void arrive(
+        struct jail *j, int fd, const struct place *place, const char *bytes, size_t n)
 {
 	const struct policy *p = &j->names.book->policy;
-	struct place place;
-	place_of(fd, port, &place);
 	struct name_ref at = {.kind = NAME_NONE};
-	if (place.has_v4)
-		at = names_at(&j->names, place.v4);
+	if (place->has_v4)
+		at = names_at(&j->names, place->v4);
 	int rule = -1;
 	if (at.kind == NAME_RULE)
-		rule = names_rule(&j->names, at.host, strlen(at.host), port);
+		rule = names_rule(&j->names, at.host, strlen(at.host), place->port);
 	else if (at.kind == NAME_NONE && !j->names.why_none[0])
-		rule = rules_for_address(p->rules, p->nrules, place.mapped, port);
-	if (rule >= 0 && p->rules[rule].protocol == RULE_RAW)
-		stream_accept_raw(j, fd, &place, rule);
-	else if (rule >= 0 ? p->rules[rule].protocol == RULE_HTTP : port == 80)
-		http_conn_accept(j, fd, &place);
+		rule = rules_for_address(p->rules, p->nrules, place->mapped, place->port);
+	bool http = rule >= 0 ? p->rules[rule].protocol == RULE_HTTP : place->port == 80;
+	if (rule >= 0 && p->rules[rule].protocol == RULE_RAW && n == 0)
+		stream_accept_raw(j, fd, place, rule);
+	else if (at.kind == NAME_PROXY && place->port == POLICY_PROXY_PORT)
+		proxy_conn_accept(j, fd, arrive);
+	else if (http || n)
+		http_conn_accept(j, fd, place, bytes, n);
 	else
-		stream_accept_tls(j, fd, &place);
+		stream_accept_tls(j, fd, place);
+}
+
+static void dialled(struct jail *j, int fd, unsigned port)
+{
+	struct place place;
+	place_of(fd, port, &place);
+	arrive(j, fd, &place, NULL, 0);
 }
 
 static void on_stream(struct watch *w, uint32_t events)
 {
 	(void)events;
-	accept_some(container_of(w, struct listener, watch), arrive);
+	accept_some(container_of(w, struct listener, watch), dialled);
 }
 
 static void ask(struct jail *j, int fd, unsigned port)

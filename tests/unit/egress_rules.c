@@ -45,7 +45,8 @@ static void rules(struct policy *p)
 	(void)add(p, "good.example", RULE_RAW, CLOSED, true);
 	struct policy_rule *r = add(p, "", RULE_RAW, ECHO, false);
 	r->ncidrs = cidr_parse("127.0.0.5", &r->cidrs[0]);
-	static const uint16_t ports[] = {8080, 8443, ECHO, BOUNDED, PACED, CLOSED};
+	p->flags |= POLICY_PROXY;
+	static const uint16_t ports[] = {POLICY_PROXY_PORT, 8080, 8443, ECHO, BOUNDED, PACED, CLOSED};
 	memcpy(p->ports, ports, sizeof(ports));
 	p->nports = ARRAY_LEN(ports);
 }
@@ -312,6 +313,43 @@ static void test_other_names(void)
 	ok(!has(b, "ESTABLISHED"), "whatever server name comes with it");
 }
 
+#define CURL "curl -sS -m 20 -x http://proxy.agentbox:3128 --cacert " TLS_CERT " "
+
+static void test_proxy(void)
+{
+	static const struct {
+		const char *command, *answer;
+	} rows[] = {
+	        {CURL "https://good.example:8443/", "s_server"},
+	        {CURL "https://other.example/", "response 403"},
+	        {CURL "https://good.example/", "reset"},
+	        {CURL "https://closed.good.example:8443/", "reset"},
+	        {CURL "http://good.example:8080/echo http://good.example:8080/echo", "GET /echo"},
+	        {CURL "http://good.example:8080/other", "not among the requests"},
+	        {CURL "http://anthropic.agentbox/v1/models", BED_SECRET},
+	        {CURL "http://other.example/", "not in policy"},
+	        {CURL "-H 'Host: www.good.example:8080' http://good.example:8080/echo",
+	                "does not belong"},
+	        {CURL "-p http://good.example:8080/echo", "GET /echo"},
+	        {"printf 'GET / HTTP/1.1\r\n\r\n' | socat -t9 - tcp:proxy.agentbox:3128", "400"},
+	        {"printf 'CONNECT a HTTP/1.1\r\n\r\n' | socat -t9 - tcp:proxy.agentbox:3128",
+	                "403"},
+	        {"printf 'CONNECT a:99999 HTTP/1.1\r\n\r\n' | socat -t9 - "
+	         "tcp:proxy.agentbox:3128",
+	                "400"},
+	        {"printf 'CONNECT good.example:8443 HTTP/1.1\r\n\r\nearly' | socat -t9 - "
+	         "tcp:proxy.agentbox:3128",
+	                "before CONNECT was answered"},
+	};
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		auto_free char *a = inside(rows[i].command);
+		if (!ok(has(a, rows[i].answer), "%s: %s", rows[i].command, rows[i].answer))
+			printf("# %.300s\n", a);
+	}
+	ok(bed_event(EGRESS_DENIED, "other.example", 443, "proxy: other.example not in policy"),
+	        "a refusal of the proxy is told");
+}
+
 static void test_change(void)
 {
 	char back[8];
@@ -369,6 +407,7 @@ int main(void)
 	test_bounds();
 	test_http();
 	test_other_names();
+	test_proxy();
 	test_change();
 	test_leaks(fds);
 	kill(bed.egress, SIGTERM);
