@@ -176,15 +176,7 @@ static const struct key allow_rows[] = {
                 .dflt = "tls",
                 .doc = "tls: the server name must be the name dialled.  http: so must Host, in "
                        "every request.  raw: bytes, for exact names and addresses."},
-        REQUESTS_ROW("Requests that are let through, where they can be seen: http, and tls with "
-                     "`terminate`."),
-        {.name = "terminate",
-                .type = KEY_FLAG,
-                .bit = 1,
-                .offset = offsetof(struct policy_rule, terminate),
-                .dflt = "false",
-                .doc = "tls: opened outside the jail with a certificate that only this jail "
-                       "trusts, so that requests can be judged."},
+        REQUESTS_ROW("With protocol: http, the requests that are let through; none: all of them."),
         {.name = "rate",
                 .type = KEY_BYTES,
                 .min = 1024,
@@ -220,13 +212,9 @@ static int rule_fits(
 		return keys_error(k, n->line,
 		        "protocol: raw carries no name that could be compared, so it needs an exact "
 		        "host");
-	if (r->terminate && r->protocol != RULE_TLS)
-		return keys_error(k, n->line, "terminate: there is nothing to open in %s",
-		        protocols[r->protocol]);
 	const struct yaml_node *requests = yaml_get(n, "requests");
-	if (requests && r->protocol != RULE_HTTP && !r->terminate)
-		return keys_error(k, requests->line,
-		        "requests: %s does not show them; protocol: http, or terminate: true",
+	if (requests && r->protocol != RULE_HTTP)
+		return keys_error(k, requests->line, "requests: %s does not show them",
 		        protocols[r->protocol]);
 	return 0;
 }

@@ -102,8 +102,6 @@ static void print_bounds(const struct policy_rule *r)
 	units_print_bytes(r->bytes, text);
 	if (r->bytes)
 		printf(", %s a run", text);
-	if (r->terminate)
-		printf(", opened outside");
 	if (r->requests.n)
 		printf(", some requests only");
 	printf("\n");

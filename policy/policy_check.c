@@ -222,7 +222,7 @@ static int rule_check(const struct policy *p, const struct policy_rule *r, struc
 	int bad_group = TEXT_OR_EMPTY(r->group, form_name);
 	if (bad_group < 0)
 		return bad_group;
-	if (r->protocol > RULE_RAW || r->terminate > 1 || r->nports < 1 ||
+	if (r->protocol > RULE_RAW || r->nports < 1 ||
 	        r->nports > RULE_PORTS || r->ncidrs > RULE_CIDRS || !range_fine(p, r->requests))
 		return bad(e, "a rule's numbers", "are out of range");
 	for (uint32_t i = 0; i < r->nports; i++)
@@ -236,8 +236,7 @@ static int rule_check(const struct policy *p, const struct policy_rule *r, struc
 		return bad(e, "a rule", "has no name that its protocol could be held to");
 	if (!r->host[0] && r->ncidrs == 0)
 		return bad(e, "a rule", "has neither host nor addresses");
-	if ((r->terminate && r->protocol != RULE_TLS) ||
-	        (r->requests.n && r->protocol != RULE_HTTP && !r->terminate))
+	if (r->requests.n && r->protocol != RULE_HTTP)
 		return bad(e, "a rule", "judges what its protocol does not show");
 	return 0;
 }

@@ -23,7 +23,8 @@ enum {
 	POLICY_RULES = 128,
 	RULE_PORTS = 4,
 	RULE_CIDRS = 4,
-	/* Ports besides 53, 80 and 443 that a policy's rules name: a listener each in every jail. */
+	/* Ports besides 53, 80 and 443 that a policy's rules name: a listener each in every jail.
+	 */
 	POLICY_PORTS = 12,
 	POLICY_PROXY_PORT = 3128,
 	POLICY_REQUESTS = 48, /* of all rules and upstreams of a policy together */
@@ -55,11 +56,10 @@ struct request_range {
 };
 
 struct policy_rule {
-	char host[POLICY_HOST_MAX]; /* a.b; .b for *.b; "" for a rule of addresses */
-	char group[NAME_MAX_LEN];   /* @group that it came from, or "" */
-	uint32_t protocol;          /* enum rule_protocol */
-	uint32_t terminate; /* tls: opened here, with a certificate of the jail's own CA */
-	struct request_range requests; /* http, or tls with terminate */
+	char host[POLICY_HOST_MAX];    /* a.b; .b for *.b; "" for a rule of addresses */
+	char group[NAME_MAX_LEN];      /* @group that it came from, or "" */
+	uint32_t protocol;             /* enum rule_protocol */
+	struct request_range requests; /* http */
 	uint32_t nports, ncidrs;
 	uint16_t ports[RULE_PORTS];
 	/* With a host: addresses that are not public and that it may nevertheless resolve to.
