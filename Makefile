@@ -218,10 +218,10 @@ $(FAULTS): $(wildcard tests/faults/*.c tests/faults/*.h) $(call archive,base)
 	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(filter %.c,$^) $(call archive,base) $(LIBS_base) -o $@
 
 BENCHES := $(patsubst bench/%.c,$(B)/bench/%,$(wildcard bench/*.c))
-$(B)/bench/%: bench/%.c $(call archives_of,abctl) $(call archives_of,jail)
+BENCHED := $(call archives_of,egress) $(call archives_of,abctl) $(call archives_of,jail)
+$(B)/bench/%: bench/%.c $(BENCHED)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP $(ALL_LDFLAGS) $< $(call archives_of,abctl) \
-		$(call archives_of,jail) $(LIBS_base) -o $@
+	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP $(ALL_LDFLAGS) $< $(BENCHED) $(LIBS_egress) $(LIBS_base) -o $@
 
 # ---- targets for people ----
 # Each test is its own process with a time limit; prove's closing lines sum them up.

@@ -124,7 +124,7 @@ socklen_t address_of(const uint8_t mapped[16], unsigned port, struct sockaddr_st
 static bool own(const struct sockaddr *a)
 {
 	uint8_t to[16], from[16];
-	struct sockaddr_storage s, source;
+	struct sockaddr_storage s, source = {.ss_family = AF_UNSPEC};
 	socklen_t len = sizeof(source);
 	if (!address_mapped(a, to))
 		return false;

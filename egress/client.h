@@ -19,8 +19,8 @@ struct jail;
 
 struct client_kind {
 	void (*ready)(struct client *c, uint32_t events);
-	void (*late)(struct client *c); /* the deadline has passed */
-	void (*free)(struct client *c); /* after the end: what it owns, and itself */
+	void (*late)(struct client *c);   /* the deadline has passed */
+	void (*free)(struct client *c);   /* after the end: what it owns, and itself */
 	void (*follow)(struct client *c); /* the jail's policy has changed; may be NULL */
 };
 

@@ -16,7 +16,7 @@ enum { MESSAGES_PER_TURN = 64, ANY_FDS = -1 };
 struct control {
 	struct services *services; /* borrowed: process */
 	struct watch watch;
-	struct policy_set *set; /* owned; NULL until the first one */
+	struct policy_set *set;                 /* owned; NULL until the first one */
 	struct rulebook *books[LIMIT_POLICIES]; /* owned references, by the set's indexes */
 };
 
@@ -132,8 +132,8 @@ static int on_ports(struct control *c, const void *msg, int fds[MSG_FDS], struct
 		return err_set(e, -ENOENT, "ports of jail %llu, which has not begun",
 		        (unsigned long long)m->jail);
 	if (m->n != m->head.nfds || m->n > POLICY_PORTS)
-		return err_set(e, -EBADMSG, "control: %u ports with %u descriptors", m->n,
-		        m->head.nfds);
+		return err_set(
+		        e, -EBADMSG, "control: %u ports with %u descriptors", m->n, m->head.nfds);
 	for (uint32_t i = 0; r == 0 && i < m->n; i++)
 		r = jails_port(j, m->ports[i], &fds[i], e);
 	return r;

@@ -21,7 +21,7 @@ struct dial {
 	struct origin to;
 	struct lookup lookup;
 	struct watch watch; /* of the attempt under way */
-	int fd; /* owned, of the attempt under way */
+	int fd;             /* owned, of the attempt under way */
 	uint32_t next;
 	int64_t until_ms;
 	struct err last;

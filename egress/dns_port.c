@@ -189,8 +189,7 @@ static void on_free(struct client *c)
 	free(d);
 }
 
-static const struct client_kind kind = {
-        .ready = on_ready, .late = on_late, .free = on_free};
+static const struct client_kind kind = {.ready = on_ready, .late = on_late, .free = on_free};
 
 void dns_port_accept(struct jail *j, int fd)
 {

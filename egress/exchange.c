@@ -70,8 +70,8 @@ struct grant {
 static bool may_ask(struct http_conn *c, const struct policy *p, struct request_range range,
         const struct http_head *h)
 {
-	if (requests_allow(p->requests + range.first, range.n, h->method.p, h->method.n, h->target.p,
-	            h->target.n))
+	if (requests_allow(p->requests + range.first, range.n, h->method.p, h->method.n,
+	            h->target.p, h->target.n))
 		return true;
 	const char *query = memchr(h->target.p, '?', h->target.n);
 	size_t path = query ? (size_t)(query - h->target.p) : h->target.n;
@@ -116,8 +116,7 @@ static bool judge(struct http_conn *c, const struct http_head *h, struct grant *
 		http_conn_refuse(c, 403, host, (unsigned)h->port, reason);
 	} else if ((unsigned)h->port != c->place.port) {
 		refuse(c, 403, "http: Host names port %d, %u was dialled", h->port, c->place.port);
-	} else if (!c->place.has_v4 ||
-	           !names_belong(t, h->host.p, h->host.n, c->place.v4)) {
+	} else if (!c->place.has_v4 || !names_belong(t, h->host.p, h->host.n, c->place.v4)) {
 		refuse(c, 403, "http: Host %.50s does not belong to the address %.40s", host,
 		        c->address);
 	} else if (h->upgrade) {
@@ -136,8 +135,9 @@ static bool judge(struct http_conn *c, const struct http_head *h, struct grant *
 
 static bool credential(struct http_text name, const struct policy_inject *in)
 {
-	return in && in->secret[0] && (http_is(name, in->header) || http_is(name, "authorization") ||
-	                                http_is(name, "x-api-key"));
+	return in && in->secret[0] &&
+	       (http_is(name, in->header) || http_is(name, "authorization") ||
+	               http_is(name, "x-api-key"));
 }
 
 /* What the jail's program says is passed on, but for what concerns its connection to us, and for
@@ -170,8 +170,7 @@ static int64_t body_bytes(const struct http_head *h)
 	return TRANSFER_NO_BODY;
 }
 
-static void take_head(
-        struct http_conn *c, const struct http_head *h, const struct grant *g)
+static void take_head(struct http_conn *c, const struct http_head *h, const struct grant *g)
 {
 	struct exchange *x = &c->x;
 	char host[POLICY_HOST_MAX];

@@ -229,8 +229,7 @@ static void on_follow(struct client *client)
 static const struct client_kind kind = {
         .ready = on_ready, .late = on_late, .free = on_free, .follow = on_follow};
 
-void http_conn_accept(
-        struct jail *j, int fd, const struct place *p, const char *bytes, size_t n)
+void http_conn_accept(struct jail *j, int fd, const struct place *p, const char *bytes, size_t n)
 {
 	struct http_conn *c = xnew(struct http_conn);
 	struct sockaddr_storage a;

@@ -43,8 +43,7 @@ struct http_conn {
 };
 
 /* Takes fd; bytes[n] have been read from it already (n may be 0). */
-void http_conn_accept(
-        struct jail *j, int fd, const struct place *p, const char *bytes, size_t n);
+void http_conn_accept(struct jail *j, int fd, const struct place *p, const char *bytes, size_t n);
 
 /* ---- for exchange.c ---- */
 

@@ -60,8 +60,7 @@ static void accept_some(struct listener *l, void (*accepted)(struct jail *, int,
 
 /* Whose address was dialled decides what is spoken, and the rule of name and port; where there is
  * none, who asks is heard as far as it takes to say what was refused. */
-static void arrive(
-        struct jail *j, int fd, const struct place *place, const char *bytes, size_t n)
+static void arrive(struct jail *j, int fd, const struct place *place, const char *bytes, size_t n)
 {
 	const struct policy *p = &j->names.book->policy;
 	struct name_ref at = {.kind = NAME_NONE};
@@ -132,8 +131,8 @@ static void refuse_packet(struct jail *j, const struct packet *p)
 	uint32_t v4;
 	if (inet_pton(AF_INET, p->address, &v4) == 1)
 		at = names_at(&j->names, ntohl(v4));
-	snprintf(reason, sizeof(reason), "%s: port %u is not served in policy '%.40s'",
-	        p->protocol, p->port, j->names.book->policy.name);
+	snprintf(reason, sizeof(reason), "%s: port %u is not served in policy '%.40s'", p->protocol,
+	        p->port, j->names.book->policy.name);
 	report_denied(&j->report, at.kind == NAME_NONE ? p->address : at.host, p->port, reason);
 }
 
@@ -153,8 +152,7 @@ static void on_packet(struct watch *w, uint32_t events)
 		struct packet p;
 		/* On loopback every packet is seen going out and coming in: one is enough. */
 		if (from.sll_pkttype == PACKET_OUTGOING || (size_t)n < skip ||
-		        !packet_parse(bytes + skip, (size_t)n - skip, &p) ||
-		        served(l->jail, &p))
+		        !packet_parse(bytes + skip, (size_t)n - skip, &p) || served(l->jail, &p))
 			continue;
 		refuse_packet(l->jail, &p);
 	}
@@ -195,8 +193,8 @@ static void close_listener(struct listener *l)
 static int listen_on(struct jail *j, struct listener *l, int *fd, unsigned port,
         void (*ready)(struct watch *, uint32_t))
 {
-	*l = (struct listener){.jail = j, .fd = take_fd(*fd), .port = port,
-	        .watch = {.fd = -1, .ready = ready}};
+	*l = (struct listener){
+	        .jail = j, .fd = take_fd(*fd), .port = port, .watch = {.fd = -1, .ready = ready}};
 	int r = fd_set_nonblock(l->fd, 1);
 	return r == 0 ? reactor_watch(j->services->reactor, &l->watch, l->fd, EPOLLIN) : r;
 }
@@ -204,8 +202,10 @@ static int listen_on(struct jail *j, struct listener *l, int *fd, unsigned port,
 int jails_begin(struct services *s, uint64_t id, uint32_t flags, struct rulebook *book,
         const char *why_none, int fds[EGRESS_LISTENERS], struct err *e)
 {
-	static const unsigned ports[EGRESS_LISTENERS] = {
-	        [EGRESS_DNS_UDP] = 53, [EGRESS_DNS_TCP] = 53, [EGRESS_HTTP] = 80, [EGRESS_TLS] = 443};
+	static const unsigned ports[EGRESS_LISTENERS] = {[EGRESS_DNS_UDP] = 53,
+	        [EGRESS_DNS_TCP] = 53,
+	        [EGRESS_HTTP] = 80,
+	        [EGRESS_TLS] = 443};
 	struct jail *j = xnew(struct jail);
 	j->services = s;
 	j->id = id;

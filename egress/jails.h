@@ -45,7 +45,7 @@ struct services {
 struct listener {
 	struct watch watch;
 	struct jail *jail;
-	int fd;   /* owned, -1 when closed */
+	int fd; /* owned, -1 when closed */
 	unsigned port;
 	bool raw; /* WATCH: packets come with their Ethernet header */
 };

@@ -44,8 +44,8 @@ struct name {
 
 struct names {
 	struct rulebook *book; /* owned reference; its policy says nothing when why_none is set */
-	char why_none[64];     /* why nothing may be reached although the policy may say so; or "" */
-	uint64_t seed;         /* of the jail */
+	char why_none[64]; /* why nothing may be reached although the policy may say so; or "" */
+	uint64_t seed;     /* of the jail */
 	uint32_t n;
 	struct name *list; /* owned, NAMES_MAX at most, in the order in which they were asked for */
 };

@@ -14,7 +14,8 @@
 
 enum {
 	PIPES_KEPT = 32,
-	PIPE_BYTES = 256 << 10, /* asked for; what the kernel gives is fine (fs.pipe-user-pages-soft) */
+	PIPE_BYTES =
+	        256 << 10, /* asked for; what the kernel gives is fine (fs.pipe-user-pages-soft) */
 };
 
 struct splice_pipe {

@@ -212,8 +212,7 @@ static bool from_hosts(const struct resolver *r, const char *host, struct cached
 	return c->n != 0;
 }
 
-static int judge(
-        const struct cached *c, const struct reach *reach, struct lookup *l, struct err *e)
+static int judge(const struct cached *c, const struct reach *reach, struct lookup *l, struct err *e)
 {
 	for (uint32_t i = 0; i < c->n; i++) {
 		struct sockaddr_storage a;
@@ -306,8 +305,7 @@ int lookup_start(struct resolver *r, const struct origin *o, const struct reach 
 	if (o->literal ? add_text(&c, o->host) : from_hosts(r, o->host, &c))
 		return judge(&c, reach, l, e);
 	struct cached *known = cache_slot(r, o->host);
-	if (strcmp(known->host, o->host) == 0 && known->n &&
-	        clock_mono_ms() < known->until_ms)
+	if (strcmp(known->host, o->host) == 0 && known->n && clock_mono_ms() < known->until_ms)
 		return judge(known, reach, l, e);
 
 	struct query *q = xnew(struct query);

@@ -113,8 +113,8 @@ static ssize_t fill(struct stream *s, struct flow *f, int from)
 	}
 	if (f->pipe.in < 0 && pipes_take(&s->client.jail->services->pipes, &f->pipe) < 0)
 		return -EMFILE;
-	ssize_t n = splice(from, NULL, f->pipe.in, NULL, (size_t)most,
-	        SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+	ssize_t n = splice(
+	        from, NULL, f->pipe.in, NULL, (size_t)most, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 	if (n == 0) {
@@ -277,8 +277,8 @@ static void judge(struct stream *s, const char *name)
 	size_t n = strlen(name);
 	if (n && name[n - 1] == '.') /* not in a hello that follows RFC 6066 */
 		n = 0;
-	struct name_ref at = s->place.has_v4 ? names_at(t, s->place.v4)
-	                                     : (struct name_ref){.kind = NAME_NONE};
+	struct name_ref at =
+	        s->place.has_v4 ? names_at(t, s->place.v4) : (struct name_ref){.kind = NAME_NONE};
 	int rule = names_rule(t, name, n, s->place.port);
 	bool belongs = s->place.has_v4 && names_belong(t, name, n, s->place.v4);
 	if (!belongs && at.kind != NAME_NONE) {

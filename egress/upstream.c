@@ -378,8 +378,7 @@ struct transfer *transfer_new(struct upstream *u, const struct transfer_spec *sp
 	set_callbacks(t);
 	set_method(t, spec);
 	curl_easy_setopt(t->easy, CURLOPT_URL, url.p);
-	curl_easy_setopt(
-	        t->easy, CURLOPT_FRESH_CONNECT, spec->fresh || spec->reach.n ? 1L : 0L);
+	curl_easy_setopt(t->easy, CURLOPT_FRESH_CONNECT, spec->fresh || spec->reach.n ? 1L : 0L);
 	if (spec->reach.n)
 		curl_easy_setopt(t->easy, CURLOPT_FORBID_REUSE, 1L);
 	return t;

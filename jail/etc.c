@@ -54,16 +54,9 @@ static const char *const copied[] = {
 #define ETC "/etc/"
 static const char *const cloned[] = {
         ETC "alternatives", /* /usr/bin/editor -> /etc/alternatives/editor -> ... */
-        ETC "ssl/certs",
-        ETC "pki",
-        ETC "ca-certificates",
-        ETC "crypto-policies", /* TLS roots */
-        ETC "fonts",
-        ETC "chromium.d", /* fontconfig; Debian's chromium wrapper stops without it */
-        ETC "ld.so.conf.d",
-        ETC "java-11-openjdk",
-        ETC "java-17-openjdk",
-        ETC "java-21-openjdk",
+        ETC "ssl/certs", ETC "pki", ETC "ca-certificates", ETC "crypto-policies", /* TLS roots */
+        ETC "fonts", ETC "chromium.d", /* fontconfig; Debian's chromium wrapper stops without it */
+        ETC "ld.so.conf.d", ETC "java-11-openjdk", ETC "java-17-openjdk", ETC "java-21-openjdk",
         ETC "java-25-openjdk", /* lib/security of Debian's is links to there; java stops without */
 };
 

@@ -22,10 +22,9 @@ struct net_ports {
 void net_ports_init(struct net_ports *p, const uint16_t *ports, uint32_t n);
 void net_ports_done(struct net_ports *p);
 
-/* Namespace fd (owned) or -errno; the sockets (owned) follow enum egress_listener.  `more` says which
- * ports beside, its sockets are filled in.  Enters the new namespace for a moment: single thread
- * only; aborts if the way back is closed. */
-MUST_USE int net_make(
-        int ret_listeners[EGRESS_LISTENERS], struct net_ports *more, struct err *e);
+/* Namespace fd (owned) or -errno; the sockets (owned) follow enum egress_listener.  `more` says
+ * which ports beside, its sockets are filled in.  Enters the new namespace for a moment: single
+ * thread only; aborts if the way back is closed. */
+MUST_USE int net_make(int ret_listeners[EGRESS_LISTENERS], struct net_ports *more, struct err *e);
 
 #endif

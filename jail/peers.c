@@ -290,7 +290,8 @@ int peers_tell_jail(struct daemon *d, struct jail *j, struct err *e)
 	service_send(&d->egress, &m, sizeof(m), fds, EGRESS_LISTENERS);
 	j->has_egress = true;
 	r = tell_ports(d, j);
-	return r < 0 ? err_set(e, r, "layer egress: the ports of jail %llu cannot be given away: %s",
+	return r < 0 ? err_set(e, r,
+	                       "layer egress: the ports of jail %llu cannot be given away: %s",
 	                       (unsigned long long)j->id, strerror(-r))
 	             : 0;
 }

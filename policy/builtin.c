@@ -7,10 +7,10 @@
  * that this object depends on the texts. */
 #define TEXT(name)                                                                                 \
 	__asm__(".section .rodata\n"                                                               \
-	        "builtin_text_" #name ": .incbin \"policy/builtin/" #name ".yaml\"\n"                   \
-	        "builtin_text_" #name "_end: .byte 0\n"                                                 \
+	        "builtin_text_" #name ": .incbin \"policy/builtin/" #name ".yaml\"\n"              \
+	        "builtin_text_" #name "_end: .byte 0\n"                                            \
 	        ".previous\n");                                                                    \
-	extern const char builtin_text_##name[] __attribute__((visibility("hidden")));                  \
+	extern const char builtin_text_##name[] __attribute__((visibility("hidden")));             \
 	extern const char builtin_text_##name##_end[] __attribute__((visibility("hidden")));
 
 TEXT(default)
@@ -38,7 +38,8 @@ const struct builtin *builtin_at(size_t i)
 
 const struct builtin *builtin_groups(void)
 {
-	static const struct builtin groups = {"groups", builtin_text_groups, builtin_text_groups_end};
+	static const struct builtin groups = {
+	        "groups", builtin_text_groups, builtin_text_groups_end};
 	return &groups;
 }
 

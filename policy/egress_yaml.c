@@ -18,8 +18,8 @@ static void compact_requests(struct policy *p)
 	struct policy_request kept[POLICY_REQUESTS] = {0};
 	uint32_t n = 0;
 	for (uint32_t i = 0; i < p->nrules + p->ninject; i++) {
-		struct request_range *r = i < p->nrules ? &p->rules[i].requests
-		                                        : &p->inject[i - p->nrules].requests;
+		struct request_range *r =
+		        i < p->nrules ? &p->rules[i].requests : &p->inject[i - p->nrules].requests;
 		memcpy(kept + n, p->requests + r->first, r->n * sizeof(kept[0]));
 		r->first = n;
 		n += r->n;
@@ -210,7 +210,8 @@ static int rule_fits(
 		        protocols[r->protocol]);
 	if (r->protocol == RULE_RAW && r->host[0] == '.')
 		return keys_error(k, n->line,
-		        "protocol: raw carries no name that could be compared, so it needs an exact "
+		        "protocol: raw carries no name that could be compared, so it needs an "
+		        "exact "
 		        "host");
 	const struct yaml_node *requests = yaml_get(n, "requests");
 	if (requests && r->protocol != RULE_HTTP)
@@ -223,8 +224,8 @@ static int add_rule(const struct keys_ctx *k, int line, const struct policy_rule
         const struct yaml_node *requests, struct policy *p)
 {
 	if (p->nrules == POLICY_RULES)
-		return keys_error(k, line, "a policy has room for %d rules, groups opened",
-		        POLICY_RULES);
+		return keys_error(
+		        k, line, "a policy has room for %d rules, groups opened", POLICY_RULES);
 	struct policy_rule *to = &p->rules[p->nrules];
 	*to = *r;
 	int e = add_requests(k, requests, p, &to->requests);
@@ -271,8 +272,8 @@ static int add_word(
 		rule.protocol = port == 80 ? RULE_HTTP : RULE_TLS;
 	}
 	(void)str_copy(rule.group, sizeof(rule.group), group);
-	const struct yaml_node word = {.kind = YAML_SCALAR, .line = n->line, .key = "host",
-	        .text = host, .len = len};
+	const struct yaml_node word = {
+	        .kind = YAML_SCALAR, .line = n->line, .key = "host", .text = host, .len = len};
 	int r = set_rule_host(k, &word, &rule);
 	if (r == 0)
 		r = rule_fits(k, n, &rule);
@@ -320,8 +321,8 @@ static int set_allow(const struct keys_ctx *k, const struct yaml_node *n, void *
 		if (it->kind == YAML_MAP)
 			r = add_map(k, it, p);
 		else if (it->kind != YAML_SCALAR)
-			r = keys_error(k, it->line,
-			        "an entry of 'allow' is HOST[:PORT], @GROUP or a map");
+			r = keys_error(
+			        k, it->line, "an entry of 'allow' is HOST[:PORT], @GROUP or a map");
 		else
 			r = it->text[0] == '@' ? add_group(k, it, p) : add_word(k, it, "", p);
 	}
@@ -410,8 +411,8 @@ static int set_inject(const struct keys_ctx *k, const struct yaml_node *n, void 
 		if (r == 0)
 			r = inject_fits(k, it, p);
 		if (r == 0)
-			r = add_requests(k, yaml_get(it, "requests"), p,
-			        &p->inject[p->ninject].requests);
+			r = add_requests(
+			        k, yaml_get(it, "requests"), p, &p->inject[p->ninject].requests);
 		if (r < 0)
 			return r;
 		p->ninject++;
@@ -431,10 +432,12 @@ static int set_cost(const struct keys_ctx *k, const struct yaml_node *n, void *o
 	if (r < 0)
 		return r;
 	if (dollars > 1e9)
-		return keys_error(k, n->line, "'%s': a billion dollars and more is no bound", n->key);
+		return keys_error(
+		        k, n->line, "'%s': a billion dollars and more is no bound", n->key);
 	b->cost_micro = (uint64_t)(dollars * 1e6 + 0.5);
 	if (b->cost_micro == 0)
-		return keys_error(k, n->line, "'%s': a budget of nothing; leave the upstream out", n->key);
+		return keys_error(
+		        k, n->line, "'%s': a budget of nothing; leave the upstream out", n->key);
 	return 0;
 }
 
@@ -548,8 +551,8 @@ int egress_settle(const struct keys_ctx *k, const struct yaml_node *root, struct
 				        POLICY_PORTS);
 		}
 	if ((p->flags & POLICY_PROXY) && !add_port(p, POLICY_PROXY_PORT))
-		return keys_error(k, line, "egress.proxy needs a port, and %d are taken",
-		        POLICY_PORTS);
+		return keys_error(
+		        k, line, "egress.proxy needs a port, and %d are taken", POLICY_PORTS);
 	qsort(p->ports, p->nports, sizeof(p->ports[0]), by_number);
 	return injected_alone(k, allow, p);
 }

@@ -100,7 +100,8 @@ static void call_decided(const struct lookup *l, const struct syscall_row *row)
 	if (row->group == SYSCALLS_TRACE)
 		explain_decided(l, "seccomp.debug", "seccomp.debug is not set: false");
 	else if (strcmp(row->name, "socket") == 0)
-		explain_decided(l, "seccomp.no_unix_sockets", "seccomp.no_unix_sockets is not set: false");
+		explain_decided(
+		        l, "seccomp.no_unix_sockets", "seccomp.no_unix_sockets is not set: false");
 	else
 		printf("  decided by the table of system calls, which no policy widens\n");
 }
@@ -298,7 +299,8 @@ static int explain_path(const struct lookup *l, int argc, char **argv)
 		printf("%s: %s\n", path, places[i].what);
 	printf("  below %s, as in every jail\n", places[i].path);
 	if (path_within(path, "/usr"))
-		explain_decided(l, "filesystem.root", "filesystem.root is not set: the host's /usr");
+		explain_decided(
+		        l, "filesystem.root", "filesystem.root is not set: the host's /usr");
 	return POLICYC_OK;
 }
 

@@ -222,8 +222,8 @@ static int rule_check(const struct policy *p, const struct policy_rule *r, struc
 	int bad_group = TEXT_OR_EMPTY(r->group, form_name);
 	if (bad_group < 0)
 		return bad_group;
-	if (r->protocol > RULE_RAW || r->nports < 1 ||
-	        r->nports > RULE_PORTS || r->ncidrs > RULE_CIDRS || !range_fine(p, r->requests))
+	if (r->protocol > RULE_RAW || r->nports < 1 || r->nports > RULE_PORTS ||
+	        r->ncidrs > RULE_CIDRS || !range_fine(p, r->requests))
 		return bad(e, "a rule's numbers", "are out of range");
 	for (uint32_t i = 0; i < r->nports; i++)
 		if (r->ports[i] == 0 || r->ports[i] == 53)

@@ -73,7 +73,8 @@ void cidr_text(const struct cidr *c, char to[RULE_TEXT_MAX])
 {
 	char address[INET6_ADDRSTRLEN] = "?";
 	bool v4 = is_v4(c);
-	(void)inet_ntop(v4 ? AF_INET : AF_INET6, c->bytes + (v4 ? 12 : 0), address, sizeof(address));
+	(void)inet_ntop(
+	        v4 ? AF_INET : AF_INET6, c->bytes + (v4 ? 12 : 0), address, sizeof(address));
 	snprintf(to, RULE_TEXT_MAX, "%s/%u", address, c->bits - (v4 ? 96 : 0));
 }
 
@@ -151,7 +152,8 @@ void rule_text(const struct policy_rule *r, char to[RULE_TEXT_MAX])
 		cidr_text(&r->cidrs[0], what);
 	size_t n = (size_t)snprintf(to, RULE_TEXT_MAX, "%.*s", POLICY_HOST_MAX + 1, what);
 	for (uint32_t i = 0; i < r->nports && i < RULE_PORTS; i++)
-		n += (size_t)snprintf(to + n, RULE_TEXT_MAX - n, "%c%u", i ? ',' : ':', r->ports[i]);
+		n += (size_t)snprintf(
+		        to + n, RULE_TEXT_MAX - n, "%c%u", i ? ',' : ':', r->ports[i]);
 	if (r->group[0])
 		snprintf(to + n, RULE_TEXT_MAX - n, " of @%.*s", NAME_MAX_LEN - 1, r->group);
 }
@@ -185,7 +187,8 @@ struct star {
 
 /* One character more for the last star, or, where that would leave its segment, for the last
  * double one.  Gives back where to go on, false when no star can take more. */
-static bool retry(struct star *one, struct star *any, const char *path, const char **glob, size_t *i)
+static bool retry(
+        struct star *one, struct star *any, const char *path, const char **glob, size_t *i)
 {
 	struct star *s = one->glob && path[one->reach] != '/' ? one : any;
 	if (s == any)

@@ -16,8 +16,8 @@
 enum egress_msg {
 	EGRESS_POLICIES = 1, /* -> struct egress_simple; fds: policy_set memfd, secrets memfd */
 	EGRESS_JAIL,         /* -> struct egress_jail; fds: EGRESS_LISTENERS, in the order below */
-	EGRESS_PORTS, /* -> struct egress_ports; fds: a listener each, MSG_FDS at most; after
-	                 EGRESS_JAIL, as often as it takes */
+	EGRESS_PORTS,        /* -> struct egress_ports; fds: a listener each, MSG_FDS at most; after
+	                        EGRESS_JAIL, as often as it takes */
 	EGRESS_JAIL_END,     /* -> struct egress_simple: close everything of that jail */
 	EGRESS_STOP,         /* -> struct egress_simple */
 	EGRESS_READY = 100,  /* <- struct egress_simple: policies taken into use */
@@ -63,10 +63,10 @@ struct egress_secret {
 };
 
 /* Addresses inside the jail. */
-#define EGRESS_RESOLVER  "198.18.0.1" /* in /etc/resolv.conf; AnyIP brings any resolver here too */
-#define EGRESS_SYNTHETIC 0xc6120100u  /* 198.18.1.0: injected host i of the policy is this + i */
-#define EGRESS_NAMES     0xc6128000u  /* 198.18.128.0/17: names of rules */
-#define EGRESS_PROXY     0xc6120002u  /* 198.18.0.2 */
+#define EGRESS_RESOLVER   "198.18.0.1" /* in /etc/resolv.conf; AnyIP brings any resolver here too */
+#define EGRESS_SYNTHETIC  0xc6120100u  /* 198.18.1.0: injected host i of the policy is this + i */
+#define EGRESS_NAMES      0xc6128000u  /* 198.18.128.0/17: names of rules */
+#define EGRESS_PROXY      0xc6120002u  /* 198.18.0.2 */
 #define EGRESS_PROXY_NAME "proxy.agentbox"
 
 #endif

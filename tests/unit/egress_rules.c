@@ -46,7 +46,8 @@ static void rules(struct policy *p)
 	struct policy_rule *r = add(p, "", RULE_RAW, ECHO, false);
 	r->ncidrs = cidr_parse("127.0.0.5", &r->cidrs[0]);
 	p->flags |= POLICY_PROXY;
-	static const uint16_t ports[] = {POLICY_PROXY_PORT, 8080, 8443, ECHO, BOUNDED, PACED, CLOSED};
+	static const uint16_t ports[] = {
+	        POLICY_PROXY_PORT, 8080, 8443, ECHO, BOUNDED, PACED, CLOSED};
 	memcpy(p->ports, ports, sizeof(ports));
 	p->nports = ARRAY_LEN(ports);
 }
@@ -123,8 +124,8 @@ static char *inside(const char *command)
 }
 
 #define HELLO(name, server)                                                                        \
-	"echo | openssl s_client -connect " name ":8443 -servername " server                       \
-	" -CAfile " TLS_CERT " -verify_return_error -brief 2>&1"
+	"echo | openssl s_client -connect " name ":8443 -servername " server " -CAfile " TLS_CERT  \
+	" -verify_return_error -brief 2>&1"
 
 static int dial_name(const char *name, unsigned port)
 {
@@ -273,7 +274,8 @@ static void test_http(void)
 	        {"GET /echo HTTP/1.1\r\nHost: bad.example:8080\r\n", "not in policy"},
 	        {"GET http://good.example:8080/echo HTTP/1.1\r\nHost: good.example:8080\r\n",
 	                "HTTP/1.1 403"},
-	        {"CONNECT good.example:8080 HTTP/1.1\r\nHost: good.example:8080\r\n", "HTTP/1.1 403"},
+	        {"CONNECT good.example:8080 HTTP/1.1\r\nHost: good.example:8080\r\n",
+	                "HTTP/1.1 403"},
 	        {"GET /echo HTTP/1.1\r\nHost: good.example:8080\r\nUpgrade: h2c\r\n"
 	         "Connection: upgrade\r\n",
 	                "HTTP/1.1 403"},
@@ -359,7 +361,8 @@ static void test_change(void)
 	ok(read(cut, back, 1) == 1 && read(kept, back, 1) == 1, "two connections");
 	revoked = true;
 	bed_policies(BED_SECRET, 2);
-	ok(read(cut, back, 1) < 0 && errno == ECONNRESET, "a rule that is gone takes its own along");
+	ok(read(cut, back, 1) < 0 && errno == ECONNRESET,
+	        "a rule that is gone takes its own along");
 	ok(bed_event(EGRESS_DENIED, "good.example", ECHO, "allows it no longer") != NULL, "told");
 	(void)!write(kept, "c", 1);
 	ok(read(kept, back, 1) == 1, "and leaves the others");

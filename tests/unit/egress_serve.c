@@ -18,7 +18,8 @@ static void test_names(void)
 	        "A of name 0");
 	ok(bed_lookup("8.8.8.8", "Plain.Agentbox", 1, &v4) == 0 && v4 == EGRESS_SYNTHETIC + 3,
 	        "a hard-coded resolver comes here too");
-	ok(bed_lookup("127.0.0.53", "anthropic.agentbox", 28, &v4) == 0 && v4 == 0, "AAAA has no data");
+	ok(bed_lookup("127.0.0.53", "anthropic.agentbox", 28, &v4) == 0 && v4 == 0,
+	        "AAAA has no data");
 	ok(bed_lookup(EGRESS_RESOLVER, "registry.example", 1, &v4) == 5, "another name is refused");
 	ok(bed_event(EGRESS_DENIED, "registry.example", 53,
 	           "dns: registry.example not in policy 'default'") != NULL,

@@ -62,9 +62,11 @@ static void all_of_it(void)
 	ok(p->nports == 4 && p->ports[0] == 3128 && p->ports[1] == 5432 && p->ports[2] == 8080 &&
 	                p->ports[3] == 8443,
 	        "ports that need a listener, the proxy's too");
-	ok(p->budgets[BUDGET_RUN].cost_micro == 1250000 && p->budgets[BUDGET_RUN].tokens == 2000000 &&
+	ok(p->budgets[BUDGET_RUN].cost_micro == 1250000 &&
+	                p->budgets[BUDGET_RUN].tokens == 2000000 &&
 	                p->budgets[BUDGET_USER].requests == 100 &&
-	                p->budgets[BUDGET_USER].bytes == 1 << 30 && !p->budgets[BUDGET_SESSION].bytes,
+	                p->budgets[BUDGET_USER].bytes == 1 << 30 &&
+	                !p->budgets[BUDGET_SESSION].bytes,
 	        "budgets");
 	ok(p->flags & POLICY_PROXY, "proxy");
 }
@@ -97,7 +99,8 @@ static void wrong(void)
 	        {"allow: [{ host: a.b, ports: [] }]", "1 to 4 entries"},
 	        {"allow: [{ host: a.b, ports: [1, 2, 3, 4, 5] }]", "1 to 4 entries"},
 	        {"allow: [{ host: a.b, ports: [65536] }]", "the most is 65535"},
-	        {"allow: [{ addresses: [10.0.0.1/8], protocol: raw, ports: [1] }]", "behind the prefix"},
+	        {"allow: [{ addresses: [10.0.0.1/8], protocol: raw, ports: [1] }]",
+	                "behind the prefix"},
 	        {"allow: [{ addresses: [10.0.0.0/8] }]", "protocol: raw"},
 	        {"allow: [{ host: a.b, requests: [/] }]", "tls does not show them"},
 	        {"allow: [{ host: a.b, protocol: http, requests: [GTE /] }]", "did you mean 'GET'"},
@@ -116,7 +119,7 @@ static void wrong(void)
 		snprintf(text, sizeof(text), "egress:\n  %s\n", rows[i].text);
 		int r = parse(text);
 		if (!ok(r == -EINVAL && strstr(err.text, rows[i].says) &&
-		                   strstr(err.text, "p.yaml:2: "),
+		                    strstr(err.text, "p.yaml:2: "),
 		            "%s", rows[i].text))
 			printf("# %d %s\n", r, err.text);
 	}
@@ -129,7 +132,8 @@ static void full(void)
 	size_t n = strlen(text);
 	for (int i = 0; i <= POLICY_RULES; i++)
 		n += (size_t)snprintf(text + n, sizeof(text) - n, "    - h%d.example\n", i);
-	ok(parse(text) == -EINVAL && strstr(err.text, "p.yaml:131: a policy has room for 128 rules"),
+	ok(parse(text) == -EINVAL &&
+	                strstr(err.text, "p.yaml:131: a policy has room for 128 rules"),
 	        "rules: %s", err.text);
 	n = (size_t)snprintf(text, sizeof(text), "egress:\n  allow:\n");
 	for (int i = 0; i <= POLICY_PORTS; i++)

@@ -57,7 +57,10 @@ static const struct policy_rule rules[] = {
         {.host = ".deep.example.com", .nports = 2, .ports = {443, 8443}},
         {.host = "www.example.com", .nports = 1, .ports = {443}, .group = "web"},
         {.host = "www.example.com", .nports = 1, .ports = {80}, .protocol = RULE_HTTP},
-        {.nports = 1, .ports = {5432}, .protocol = RULE_RAW, .ncidrs = 1,
+        {.nports = 1,
+                .ports = {5432},
+                .protocol = RULE_RAW,
+                .ncidrs = 1,
                 .cidrs = {{{[10] = 0xff, 0xff, 10}, 104}}},
 };
 
@@ -96,8 +99,8 @@ static void choosing(void)
 
 static void asking(void)
 {
-	static const struct policy_request list[] = {{"GET", "/simple/**"}, {"POST", "/v1/*/send"},
-	        {"", "/any"}, {"PUT", "/a/**/z/*"}};
+	static const struct policy_request list[] = {
+	        {"GET", "/simple/**"}, {"POST", "/v1/*/send"}, {"", "/any"}, {"PUT", "/a/**/z/*"}};
 	static const struct {
 		bool fine;
 		const char *method, *target;
