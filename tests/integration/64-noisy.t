@@ -4,7 +4,8 @@
 # there the others must come through at all, and the crowds are smaller.
 . tests/integration/lib.sh
 
-mkdir -p "$T/etc/policy" "$T/etc/harnesses"
+mkdir -p "$T/etc/policy" "$T/etc/harnesses" "$T/tools"
+cp "$TESTS/fakes/noise" "$T/tools/"
 : >"$T/etc/agentboxd.yaml"
 
 # Whatever agentboxd has been started with, a jail goes before nobody.
@@ -34,7 +35,7 @@ cat >"$T/etc/policy/noise.yaml" <<YAML
 limits: { pids: $pids, disk: 64M, inodes: 20000, shm: 32M, tmp: 32M, nofile: 1024, memory: 256M }
 filesystem:
   mounts:
-    - { source: '$TESTS/fakes', target: /fakes }
+    - { source: '$T/tools', target: /tools }
 YAML
 harness() { printf -- '---\nbackend: exec\npolicy: %s\ncommand: [sh]\nlimits: { timeoutMs: 600000, outputBytes: %s }\n---\n' "$2" "$3" >"$T/etc/harnesses/$1.md"; }
 harness noise noise 8G
@@ -56,13 +57,13 @@ before="$(rss "$DAEMON") $(rss "$(child_pid agentbox-supervisor)") $(rss "$(chil
 begin() {
 	case $1 in
 	output | lines)
-		run=$(abctl run noise -s "u/$1" -p "exec /fakes/noise $1" --detach --json | json 'l.runId')
+		run=$(abctl run noise -s "u/$1" -p "exec /tools/noise $1" --detach --json | json 'l.runId')
 		wait_for 60 says_ready "$run"
 		;;
 	bomb)
 		: >"$T/codes"
 		while :; do
-			abctl jail --policy noise -- /fakes/noise memory
+			abctl jail --policy noise -- /tools/noise memory
 			echo $? >>"$T/codes"
 		done >/dev/null 2>&1 &
 		jail=$!
@@ -71,7 +72,7 @@ begin() {
 	*)
 		: >"$T/said"
 		# not abctl(): of that a kill would end the shell alone
-		"$BIN/abctl" --socket "$T/sock" jail --policy noise --env CEILING=134217728 -- /fakes/noise "$1" >"$T/said" 2>/dev/null &
+		"$BIN/abctl" --socket "$T/sock" jail --policy noise --env CEILING=134217728 -- /tools/noise "$1" >"$T/said" 2>/dev/null &
 		jail=$!
 		wait_for 60 grep -q ready "$T/said"
 		;;
