@@ -144,8 +144,7 @@ int child_start(const struct child_spec *spec, struct child *ret, struct err *e)
 	ssize_t n = fd_read_full(rd, &why, sizeof(why));
 	if (pidfd < 0 || n != 0) {
 		int r = n == (ssize_t)sizeof(why)
-		                ? err_set(e, why.code, "starting %.100s: %.120s", spec->path,
-		                          why.text)
+		                ? err_set(e, why.code, "starting %s: %s", spec->path, why.text)
 		                : err_set(e, -EIO, "starting %s failed", spec->path);
 		(void)kill(pid, SIGKILL);
 		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)

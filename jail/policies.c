@@ -179,7 +179,7 @@ static int verdict(int status, const struct buf *said, struct err *e)
 	char how[32];
 	child_status_text(status, how);
 	return err_set(
-	        e, -EIO, "agentbox-policyc ended with %s: %.160s", how, said->p ? said->p : "");
+	        e, -EIO, "agentbox-policyc ended with %s: %.400s", how, said->p ? said->p : "");
 }
 
 static int run_policyc(const struct inputs *in, const char *path, struct buf *said, struct err *e)
