@@ -109,13 +109,16 @@ static int open_agent(const struct daemon *d, const char *name, struct err *e)
 	return r < 0 ? r : take_fd(fd);
 }
 
-/* What could not be done for the limits of a session: refused where the policy requires them, else
- * the session is opened as it is, and the run's record says what is missing. */
+/* What could not be done for the limits of a session is refused.  Where the host has nothing that
+ * could, and the policy does not require it, the session is opened as it is, and the run's record
+ * says what is missing. */
 static int without_limits(struct daemon *d, struct disks_ask *ask, const struct policy *policy,
         struct disk *ret, struct disks_job *job, const struct err *why, struct err *e)
 {
+	bool has_means = d->disks.method != JAIL_DISK_NONE;
 	/* Without room least of all: the host's disk is what the limit is for. */
-	if (why->code == -ENOSPC || policy->required & LAYER_BIT(LAYER_LIMIT_DISK))
+	if (has_means || why->code == -ENOSPC ||
+	        policy->required & LAYER_BIT(LAYER_LIMIT_DISK))
 		return err_set(e, why->code, "%s", why->text);
 	ask->as_it_is = true;
 	int r = disks_session(&d->disks, ask, ret, job, e);
