@@ -2,7 +2,6 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
-#include "base/log.h"
 #include "base/mem.h"
 
 #include <assert.h>
@@ -72,6 +71,17 @@ int jails_worker(struct jail *j, int worker_memfd, struct err *e)
 		return r;
 	}
 	return take_fd(w->w.socket);
+}
+
+void jails_end_workers(struct jails *t)
+{
+	for (unsigned i = 0; i < LIMIT_JAILS; i++) {
+		struct jail *j = t->slots[i];
+		if (!j)
+			continue;
+		list_for_each (w, &j->workers, struct jails_worker, link)
+			worker_free(w);
+	}
 }
 
 /* ---- the end of a jail ---- */
@@ -265,25 +275,66 @@ bool jails_full(const struct jails *t)
 	return t->count == LIMIT_JAILS;
 }
 
+struct jail *jails_blank(struct jails *t)
+{
+	struct jail *j = xnew(struct jail);
+	j->table = t;
+	j->kept = (struct launch_stdio)LAUNCH_STDIO_NONE;
+	j->disk = (struct disk)DISK_NONE;
+	alarm_init(&j->recheck, on_recheck);
+	alarm_init(&j->look, on_look);
+	list_init(&j->workers);
+	return j;
+}
+
 static struct jail *new_jail(struct jails *t, struct launched *l)
 {
 	assert(!jails_full(t));
 	while (t->slots[t->search])
 		t->search = (t->search + 1) % LIMIT_JAILS;
-	struct jail *j = xnew(struct jail);
+	struct jail *j = jails_blank(t);
 	j->id = ++t->serial * LIMIT_JAILS + t->search;
-	j->table = t;
 	j->l = *l;
 	j->base = l->kit->base;
-	j->kept = (struct launch_stdio)LAUNCH_STDIO_NONE;
 	j->made_ms = clock_mono_ms();
-	alarm_init(&j->recheck, on_recheck);
-	alarm_init(&j->look, on_look);
-	list_init(&j->workers);
 	t->slots[t->search] = j;
 	t->search = (t->search + 1) % LIMIT_JAILS;
 	t->count++;
 	return j;
+}
+
+static int watch(struct jail *j, struct err *e)
+{
+	struct poller *p = poller_of(j);
+	int r = 0;
+	if (!j->reaped)
+		r = poller_add(p, &j->control, j->l.control, EPOLLIN, on_control, e);
+	if (r == 0 && !j->reaped)
+		r = poller_add(p, &j->pidfd, j->l.pidfd, EPOLLIN, on_pidfd, e);
+	if (r == 0 && j->state != JAILS_DEAD && j->l.kit->cgroup.events >= 0)
+		r = poller_add(
+		        p, &j->events, j->l.kit->cgroup.events, EPOLLPRI, on_cgroup_event, e);
+	if (r < 0)
+		return err_wrap(e, "watching the jail");
+	if (j->state != JAILS_DEAD && (j->disk.bytes || j->disk.inodes))
+		alarm_set(p, &j->look, LOOK_MS);
+	return 0;
+}
+
+void jails_resume(struct jail *j)
+{
+	struct jails *t = j->table;
+	assert(!t->slots[j->id % LIMIT_JAILS]);
+	t->slots[j->id % LIMIT_JAILS] = j;
+	t->count++;
+	struct err e;
+	if (watch(j, &e) < 0) {
+		log_err("jail %llu is ended: %s", (unsigned long long)j->id, e.text);
+		jail_free(j);
+		return;
+	}
+	if (j->reaped && j->state == JAILS_DYING)
+		alarm_set(t->poller, &j->recheck, 0);
 }
 
 int jails_add(struct jails *t, struct launched *l, struct disk *k, struct jail **ret, struct err *e)
@@ -291,18 +342,11 @@ int jails_add(struct jails *t, struct launched *l, struct disk *k, struct jail *
 	struct jail *j = new_jail(t, l);
 	j->disk = *k;
 	*k = (struct disk)DISK_NONE;
-	int r = poller_add(t->poller, &j->control, j->l.control, EPOLLIN, on_control, e);
-	if (r == 0)
-		r = poller_add(t->poller, &j->pidfd, j->l.pidfd, EPOLLIN, on_pidfd, e);
-	if (r == 0 && j->l.kit->cgroup.events >= 0)
-		r = poller_add(t->poller, &j->events, j->l.kit->cgroup.events, EPOLLPRI,
-		        on_cgroup_event, e);
+	int r = watch(j, e);
 	if (r < 0) {
 		jail_free(j);
-		return err_wrap(e, "watching the jail");
+		return r;
 	}
-	if (j->disk.bytes || j->disk.inodes)
-		alarm_set(t->poller, &j->look, LOOK_MS);
 	*ret = j;
 	return 0;
 }

@@ -87,6 +87,10 @@ void jails_done(struct jails *t); /* kills and releases what is left */
 /* Takes `l` and `k` (also on failure: then it is ended) and watches it. */
 MUST_USE int jails_add(
         struct jails *t, struct launched *l, struct disk *k, struct jail **ret, struct err *e);
+/* For what a former agentboxd in this process had: an empty one; then, filled in, it is taken into
+ * the table and watched.  One that cannot be watched is ended. */
+struct jail *jails_blank(struct jails *t);
+void jails_resume(struct jail *j);
 bool jails_full(const struct jails *t);
 
 /* ---- use: -ENOENT for a number that is none of ours ---- */
@@ -102,6 +106,7 @@ void jails_kill(struct jail *j);
 void jails_discard(struct jail *j);
 /* The worker's socket (owned), or -errno. */
 MUST_USE int jails_worker(struct jail *j, int worker_memfd, struct err *e);
+void jails_end_workers(struct jails *t); /* of all: nobody speaks to them any more */
 /* -EBUSY while it lives. */
 MUST_USE int jails_release(struct jail *j, struct err *e);
 /* The program just started is the run's: keeps duplicates of the ends of its stdio.  -EMFILE... */

@@ -8,6 +8,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/version.h"
 #include "jail/checkup.h"
 #include "jail/daemon.h"
 #include "jail/mounts.h"
@@ -294,8 +295,10 @@ static int find_live(struct daemon *d, uint64_t id, struct jail **ret, struct er
 
 static int op_hello(void *ctx, struct broker_call *c, struct err *e)
 {
-	(void)c;
 	(void)e;
+	const struct daemon *d = ctx;
+	(void)str_copy(c->reply.version, sizeof(c->reply.version), AGENTBOX_VERSION);
+	c->reply.since_ms = d->since_ms;
 	daemon_became_ready(ctx);
 	return 0;
 }

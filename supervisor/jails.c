@@ -48,6 +48,8 @@ struct jails {
 	bool lost, told;
 	bool refused; /* lost because of its policies */
 	struct jails_calls calls;
+	char version[24]; /* agentboxd's, "" until it has answered */
+	int64_t since_ms;
 };
 
 static void tell_lost(struct loop_hook *h);
@@ -520,6 +522,21 @@ static void readable(struct op *op, int res, uint32_t flags)
 	loop_poll(j->daemon->loop, &j->in, j->sock, POLLIN, false, readable);
 }
 
+static void got_hello(void *ctx, const struct jail_reply *r, int fds[MSG_FDS])
+{
+	struct jails *j = ctx;
+	(void)fds;
+	if (msg_text_ok(r->version, sizeof(r->version)))
+		memcpy(j->version, r->version, sizeof(j->version));
+	j->since_ms = r->since_ms;
+}
+
+int64_t jails_agentboxd(const struct jails *j, const char **ret_version)
+{
+	*ret_version = j->version;
+	return j->since_ms;
+}
+
 void jails_start(struct jails *j)
 {
 	int rc = fd_set_nonblock(j->sock, 1);
@@ -529,7 +546,7 @@ void jails_start(struct jails *j)
 		return;
 	}
 	loop_poll(j->daemon->loop, &j->in, j->sock, POLLIN, false, readable);
-	submit_simple(j, JAIL_HELLO, 0, NULL, NULL);
+	submit_simple(j, JAIL_HELLO, 0, got_hello, j);
 }
 
 /* The hook: nothing to do until the socket ended.  Requests stay without a reply then: one that
