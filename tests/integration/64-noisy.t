@@ -40,6 +40,12 @@ YAML
 harness() { printf -- '---\nbackend: exec\npolicy: %s\ncommand: [sh]\nlimits: { timeoutMs: 600000, outputBytes: %s }\n---\n' "$2" "$3" >"$T/etc/harnesses/$1.md"; }
 harness noise noise 8G
 harness calm default 1M
+cat >"$T/etc/harnesses/large.md" <<'MD'
+---
+backend: exec
+command: [sh, -c, "cat >/dev/null; head -c 12000000 /dev/zero | tr '\\0' x"]
+---
+MD
 start_daemon --config "$T/etc/agentboxd.yaml" || { echo "not ok 1 - start"; echo 1..1; exit 1; }
 calm=$(abctl run calm -s u/calm -p 'echo here; sleep 100000' --detach --json | json 'l.runId')
 session=$(abctl show "$calm" --json | json 'l.sessionId')
@@ -113,8 +119,9 @@ done
 [ $share = 0 ] || is 'each bomb is ended by its limit' "$(sort -u "$T/codes")" 137
 is 'the run beside all this goes on' "$(abctl show "$calm" --json | json 'l.state')" running
 
-# KB that each may have grown: agentboxd and egress keep nothing; the supervisor a few buffers of a
-# line or a final text, whatever the hundred million lines that came.
+ok 'large prompts, and lines as large' python3 tests/integration/large.py "$T/sock" large
+# KB that each may have grown: agentboxd and egress keep nothing; the supervisor the holes between what
+# it keeps, whatever the hundred million lines that came and the 64 MB of prompts.
 GROWTH='1024 32768 2048'
 flat() {
 	local now
@@ -126,7 +133,7 @@ $now
 $GROWTH"
 }
 sanitized || ok 'agentboxd, supervisor and egress have not grown' wait_for 5 flat
-sed 's/^/# /' "$T/ok.out"
+flat | sed 's/^/# /'
 abctl cancel "$calm" --now >/dev/null
 ok 'no process of a jail is left' wait_for 10 no_jail_processes
 finish
