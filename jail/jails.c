@@ -6,10 +6,12 @@
 
 #include <assert.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -20,6 +22,8 @@ enum { WORKERS_MAX = 4 };
 enum { RECHECK_MS = 20 };
 /* One statfs or quotactl; a disk that is full for less than this may go unnoticed. */
 enum { LOOK_MS = 250 };
+/* PID 1 takes a request within microseconds, on a host that is beyond its means within a second. */
+enum { TAKE_MS = 10000, TAKE_LOOK_MS = 1000 };
 _Static_assert((LIMIT_JAILS & (LIMIT_JAILS - 1)) == 0, "the slot is the low bits of the id");
 
 struct jails_worker {
@@ -95,6 +99,7 @@ static void jail_free(struct jail *j)
 	poller_remove(t->poller, &j->events);
 	alarm_clear(&j->recheck);
 	alarm_clear(&j->look);
+	alarm_clear(&j->take);
 	list_for_each (w, &j->workers, struct jails_worker, link)
 		worker_free(w);
 	disk_done(&j->disk, j->l.kit->closer);
@@ -253,6 +258,56 @@ static void on_pidfd(struct watch *w, uint32_t events)
 	look_for_end(j);
 }
 
+/* ---- a PID 1 that takes no request: stopped, frozen, or not ours any more ---- */
+
+/* Whoever waits for these programs is told that there will be none; should PID 1 go on after all,
+ * what it then starts is killed at once.  A run's own program has the run's time. */
+static void give_up(struct jail *j)
+{
+	struct err e;
+	log_warn("jail %llu: PID 1 has taken no request for %d s", (unsigned long long)j->id,
+	        TAKE_MS / 1000);
+	uint64_t exec = j->untaken;
+	j->untaken = 0;
+	for (; exec <= j->execs; exec++) {
+		if (exec == j->program)
+			continue;
+		struct init_exited m = {
+		        .exec = exec, .stage = INIT_STAGE_REQUEST, .error = ETIMEDOUT, .code = -1};
+		if (launch_signal(&j->l, exec, SIGKILL, &e) < 0)
+			log_warn("jail %llu: %s", (unsigned long long)j->id, e.text);
+		j->table->news->exited(j->table->ctx, j, &m);
+	}
+}
+
+/* The kernel counts what the other end has not received yet. */
+static bool all_taken(const struct jail *j)
+{
+	int left;
+	return j->state != JAILS_LIVE || ioctl(j->l.control, SIOCOUTQ, &left) < 0 || left == 0;
+}
+
+static void on_take(struct alarm *a)
+{
+	struct jail *j = container_of(a, struct jail, take);
+	if (all_taken(j))
+		j->untaken = 0;
+	else if (clock_mono_ms() - j->untaken_ms < TAKE_MS)
+		alarm_set(poller_of(j), &j->take, TAKE_LOOK_MS);
+	else
+		give_up(j);
+}
+
+void jails_asked(struct jail *j)
+{
+	j->execs++;
+	if (j->untaken)
+		return;
+	j->untaken = j->execs;
+	j->untaken_ms = clock_mono_ms();
+	alarm_set(poller_of(j), &j->take, TAKE_LOOK_MS);
+}
+
 /* ---- the table ---- */
 
 void jails_init(struct jails *t, struct poller *p, const struct jails_news *news, void *ctx)
@@ -283,6 +338,7 @@ struct jail *jails_blank(struct jails *t)
 	j->disk = (struct disk)DISK_NONE;
 	alarm_init(&j->recheck, on_recheck);
 	alarm_init(&j->look, on_look);
+	alarm_init(&j->take, on_take);
 	list_init(&j->workers);
 	return j;
 }

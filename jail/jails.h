@@ -50,6 +50,9 @@ struct jail {
 	int64_t made_ms;       /* monotonic */
 	uint32_t limits_met;   /* bits of enum jail_limit_kind that were told */
 	uint64_t execs, exits; /* programs started, ends told of */
+	uint64_t untaken;      /* the first that PID 1 may not have been told of yet, 0: none */
+	int64_t untaken_ms;    /* monotonic: since when */
+	struct alarm take;     /* looks whether it has */
 	uint64_t egress_bytes;
 	bool has_egress; /* egress was told of it */
 	struct watch control, pidfd, events;
@@ -101,6 +104,9 @@ struct jail *jails_with_session(struct jails *t, const char *session);
 void jails_count(const struct jail *j, struct jail_resources *r);
 /* Bytes that living jails may still write, by the limits of their disks. */
 uint64_t jails_promised(const struct jails *t);
+/* PID 1 was asked to start one more program.  If it does not take the request the end of that
+ * program is told after a while (ETIMEDOUT). */
+void jails_asked(struct jail *j);
 void jails_kill(struct jail *j);
 /* Nobody was told of it: it is killed and goes by itself. */
 void jails_discard(struct jail *j);

@@ -319,7 +319,7 @@ static int op_exec(void *ctx, const struct jail_exec *m, struct broker_call *c, 
 	r = launch_exec(&j->l, &program, &stdio, e);
 	if (r < 0)
 		return r;
-	j->execs++;
+	jails_asked(j);
 	if (m->flags & JAIL_MAKE_PROGRAM)
 		r = jails_keep_program(j, &stdio, e);
 	if (r < 0) {

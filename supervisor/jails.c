@@ -288,6 +288,11 @@ void jails_why(const struct jail_exited *x, char ret[JAILS_WHY])
 	        INIT_STAGES(STAGE_NAME)
 #undef STAGE_NAME
 	};
+	if (x->stage == INIT_STAGE_REQUEST && x->error == ETIMEDOUT) {
+		(void)snprintf(ret, JAILS_WHY,
+		        "PID 1 of the jail takes no request; is the jail stopped or frozen?");
+		return;
+	}
 	bool known = x->stage >= 0 && x->stage < INIT_STAGE_COUNT;
 	bool own = x->stage == INIT_STAGE_EXEC || x->stage == INIT_STAGE_NONE;
 	(void)snprintf(ret, JAILS_WHY, "%s%s%s",
