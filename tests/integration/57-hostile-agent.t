@@ -103,6 +103,27 @@ chmod 660 "$T/sock"
 
 # ---- what it leaves ----
 
+# A file and a link change places as fast as they can, to the last moment of the run.
+for i in 1 2 3 4 5; do
+	agent "swap$i" <<-'PY'
+		import ctypes, os, time
+		os.makedirs("out")
+		open("out/a", "w").write("inside")
+		os.symlink("/etc/passwd", "out/b")
+		swap = ctypes.CDLL(None, use_errno=True).renameat2
+		if swap(-100, b"out/a", -100, b"out/b", 2):
+		    raise OSError(ctypes.get_errno(), "renameat2")
+		if os.fork() == 0:
+		    os.setsid()
+		    while True:
+		        swap(-100, b"out/a", -100, b"out/b", 2)
+		time.sleep(0.2)
+	PY
+	is "a file that is swapped for a link ($i): one artifact" "$(got "swap$i" 'l.result.status+" "+l.result.artifacts.length')" 'succeeded 1'
+	is 'which is the file' "$(abctl artifacts "$(got "swap$i" 'l.runId||l.run')" get "$(got "swap$i" 'l.result.artifacts[0].path')")" inside
+done
+
+
 echo secret >"$T/outside"
 agent files <<PY
 import os, socket, tarfile, io
