@@ -37,7 +37,10 @@ static int run(struct cli *cli, const void *args, int argc, char **argv)
 		printf("abctl %s\n", AGENTBOX_VERSION);
 		return fail_system("%s", e.text);
 	}
-	printf("abctl %s\nagentboxd %s\n", AGENTBOX_VERSION, json_str(daemon, "version", "?"));
+	const struct json *root = json_get(daemon, "agentboxd");
+	printf("abctl %s\nagentboxd %s, since %s\nagentbox-supervisor %s\n", AGENTBOX_VERSION,
+	        json_str(root, "version", "?"), json_str(root, "since", "?"),
+	        json_str(daemon, "version", "?"));
 	return EXIT_DONE;
 }
 

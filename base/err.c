@@ -63,7 +63,9 @@ int err_errno(struct err *e, const char *fmt, ...)
 	va_end(ap);
 	char reason[64];
 	e->code = -saved;
-	snprintf(e->text, sizeof(e->text), "%.180s: %s", context,
+	/* The context is cut, not the cause. */
+	snprintf(e->text, sizeof(e->text), "%.*s: %s",
+	        (int)(sizeof(e->text) - sizeof(reason) - 2), context,
 	        strerror_r(saved, reason, sizeof(reason)));
 	return -saved;
 }

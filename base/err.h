@@ -15,7 +15,8 @@
 
 #define MUST_USE __attribute__((warn_unused_result))
 
-enum { ERR_TEXT_MAX = 252 };
+/* Two causes with their paths, or a cause and its remedy, in full. */
+enum { ERR_TEXT_MAX = 508 };
 
 struct err {
 	int32_t code; /* -errno */

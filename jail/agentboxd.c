@@ -55,6 +55,12 @@ int main(int argc, char **argv)
 		r = print(options_help);
 	} else if (action == OPTIONS_VERSION) {
 		r = print("agentboxd " AGENTBOX_VERSION "\n");
+	} else if (action == OPTIONS_CHECK) {
+		r = daemon_check(&daemon, &options, &e);
+		if (r < 0) {
+			log_err("%s", e.text);
+			r = EXIT_SYSTEM;
+		}
 	} else {
 		r = daemon_open(&daemon, &options, &e);
 		if (r == 0) {

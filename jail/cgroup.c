@@ -21,6 +21,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -29,6 +30,8 @@ enum {
 	WORKERS_MEMORY = 256 << 20, /* listing 200,000 entries needs a few MB */
 	WORKERS_PIDS = 512,
 	LOOK_MS = 1,
+	MOVE_ROUNDS = 500, /* two seconds: the end of a process of gigabytes is half of one */
+	MOVE_PAUSE_MS = 4,
 };
 
 #define LEAF    "daemon" /* where agentboxd and its children live in a delegated unit */
@@ -163,7 +166,9 @@ static bool is_true_root(const char *path)
 	return access(file, F_OK) < 0; /* every cgroup but the root has it */
 }
 
-/* Everyone in `dir` moves to its leaf; repeated because they may fork meanwhile.  "0" is somebody
+/* Everyone in `dir` moves to its leaf; repeated because they may fork meanwhile, and after a while
+ * where somebody is on its way out: it is listed, cannot be moved, and needs the processor that we
+ * are on.  "0" is somebody
  * of an outer pid namespace, as when a container is entered from outside: no number of ours names
  * it (written back, it would mean ourselves).  Where it stays, the kernel refuses the controllers,
  * and each policy decides whether it can do without. */
@@ -171,7 +176,10 @@ static int move_to_leaf(int dir, struct err *e)
 {
 	if (mkdirat(dir, LEAF, 0755) < 0 && errno != EEXIST)
 		return err_errno(e, "layer cgroup: leaf '" LEAF "'");
-	for (int round = 0; round < 10; round++) {
+	const struct timespec pause = {.tv_nsec = MOVE_PAUSE_MS * 1000000L};
+	for (int round = 0; round < MOVE_ROUNDS; round++) {
+		if (round > 1)
+			(void)nanosleep(&pause, NULL);
 		auto_free char *text = NULL;
 		int r = read_file(dir, "cgroup.procs", &text);
 		if (r < 0)

@@ -32,7 +32,7 @@ struct cgroup_tree {
 	int workers;                /* owned: leaf of the file workers */
 	uint32_t controllers;       /* bits of enum cgroup_controller enabled for jails */
 	char path[CGROUP_PATH_MAX]; /* for people */
-	char missing[96];           /* why controllers are missing, "" when none is */
+	char missing[128];          /* why controllers are missing, "" when none is */
 	char io_device[16];         /* "8:0": the disk that io limits are for, "" when none */
 };
 

@@ -1,4 +1,5 @@
 #include "jail/child.h"
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
 
@@ -144,8 +145,7 @@ int child_start(const struct child_spec *spec, struct child *ret, struct err *e)
 	ssize_t n = fd_read_full(rd, &why, sizeof(why));
 	if (pidfd < 0 || n != 0) {
 		int r = n == (ssize_t)sizeof(why)
-		                ? err_set(e, why.code, "starting %.100s: %.120s", spec->path,
-		                          why.text)
+		                ? err_set(e, why.code, "starting %s: %s", spec->path, why.text)
 		                : err_set(e, -EIO, "starting %s failed", spec->path);
 		(void)kill(pid, SIGKILL);
 		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
@@ -182,6 +182,50 @@ int child_reap(struct child *c, int ms)
 	fd_close(take_fd(c->pidfd));
 	c->pid = 0;
 	return status;
+}
+
+/* Until EOF or the deadline.  What does not fit is dropped: it is for people. */
+static void collect(int fd, int64_t until_ms, struct buf *said)
+{
+	char piece[1024];
+	for (;;) {
+		int64_t left = until_ms - clock_mono_ms();
+		struct pollfd p = {.fd = fd, .events = POLLIN};
+		int n = left > 0 ? poll(&p, 1, (int)left) : 0;
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return;
+		ssize_t k = read(fd, piece, sizeof(piece));
+		if (k <= 0)
+			return;
+		(void)buf_put(said, piece, (size_t)k);
+	}
+}
+
+int child_run(const struct child_spec *spec, int ms, struct buf *said, struct err *e)
+{
+	int ends[2];
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return err_errno(e, "pipe");
+	auto_close int rd = ends[0];
+	auto_close int wr = ends[1];
+	struct child_spec told = *spec;
+	told.stderr_fd = wr;
+	struct child c = CHILD_NONE;
+	int64_t until = clock_mono_ms() + ms;
+	int r = child_start(&told, &c, e);
+	if (r < 0)
+		return r;
+	fd_close(take_fd(wr));
+	collect(rd, until, said);
+	int64_t left = until - clock_mono_ms();
+	int status = child_reap(&c, left > 0 ? (int)left : 0);
+	if (status >= 0)
+		return status;
+	child_kill(&c);
+	(void)child_reap(&c, -1); /* its status is ours: SIGKILL */
+	return err_set(e, -ETIME, "%s did not end within %d s", spec->argv[0], ms / 1000);
 }
 
 void child_status_text(int status, char out[32])

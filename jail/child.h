@@ -10,6 +10,7 @@
 #ifndef JAIL_CHILD_H
 #define JAIL_CHILD_H
 
+#include "base/buf.h"
 #include "base/err.h"
 
 #include <stdbool.h>
@@ -22,7 +23,7 @@ struct child_spec {
 	const char *const *argv; /* NULL-terminated */
 	const int *fds;          /* become 3, 4, ...; borrowed */
 	int nfds;
-	int stderr_fd;          /* becomes 2; -1: agentboxd's */
+	int stderr_fd;          /* becomes 2; -1: agentboxd's; child_run has its own */
 	bool no_network;        /* in a network namespace of its own */
 	const char *const *env; /* NULL-terminated "K=V" besides PATH; NULL: none */
 	uid_t uid;              /* not 0: for programs that are not ours, without any capability */
@@ -44,6 +45,9 @@ void child_kill(const struct child *c); /* SIGKILL; not running: nothing */
 /* Reaps within `ms` (< 0: without limit) and closes the pidfd.  The wait status (as of waitpid),
  * or -ETIME: still running. */
 int child_reap(struct child *c, int ms);
+/* Start to end within `ms`, then SIGKILL: the wait status, or -errno with *e (-ETIME: killed). What
+ * it writes to stderr is appended to `said`, as much as there is room for. */
+MUST_USE int child_run(const struct child_spec *spec, int ms, struct buf *said, struct err *e);
 /* "exit code 3", "signal 9" for the log. */
 void child_status_text(int status, char out[32]);
 

@@ -14,9 +14,11 @@
  * itself is killed, children see EOF on their socket and have a death signal.
  */
 #include "jail/daemon.h"
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "jail/handover.h"
 #include "jail/privilege.h"
 #include "jail/secrets.h"
 #include "jail/sessions.h"
@@ -31,7 +33,6 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 /* Cancelling a run, collecting artifacts and syncing the store, for the busiest supervisor. */
@@ -44,8 +45,6 @@ enum { SAID_MAX = 8 << 10 };
 /* As a nice value: three times the share of others, who still get theirs when agents' output keeps
  * the supervisor busy. */
 enum { PRIORITY = -5 };
-/* Between two tries to empty the trash, doubled each time. */
-enum { TRASH_FIRST_MS = 500, TRASH_MAX_MS = 600000 };
 
 /* ---- small steps of birth ---- */
 
@@ -160,12 +159,19 @@ static int load(struct daemon *d, struct err *e)
 	const char *credentials = getenv("CREDENTIALS_DIRECTORY");
 	d->credentials = credentials ? xstrdup(credentials) : NULL;
 	d->policies = load_policies(d, e);
+	if (!d->policies && d->resumed) { /* they did hold when we were tried */
+		log_err("the policies in use stay: %s", e->text);
+		d->policies = policies_again(d->former_policies, d->generation + 1, e);
+	}
 	if (!d->policies)
 		return e->code;
+	fd_close(take_fd(d->former_policies));
 	d->generation = d->policies->set->generation;
-	d->secrets = load_secrets(d, d->policies->set, e);
-	if (d->secrets < 0)
-		return d->secrets;
+	int secrets = load_secrets(d, d->policies->set, e);
+	if (secrets < 0)
+		return secrets;
+	fd_close(d->secrets);
+	d->secrets = secrets;
 	keep_exposed(d);
 	environment_wipe();
 	const struct daemon_config *c = &d->policies->set->config;
@@ -223,17 +229,17 @@ static void on_signal(struct watch *w, uint32_t events);
 static bool on_idle(void *ctx);
 static void on_stop_alarm(struct alarm *a);
 static void on_idle_alarm(struct alarm *a);
-static void on_trash_alarm(struct alarm *a);
 
 static void blank(struct daemon *d, const struct options *o)
 {
 	memset(d, 0, sizeof(*d));
 	d->options = o;
+	d->since_ms = clock_wall_ms();
 	d->listener = (struct listener)LISTENER_NONE;
 	d->poller.epfd = d->signals = d->secrets = d->init = d->worker = d->share = -1;
+	d->former_policies = -1;
 	d->leases.fd = d->tree.dirfd = d->tree.workers = -1;
 	d->state = (struct state)STATE_NONE;
-	d->trash = (struct child)CHILD_NONE;
 	d->closer = (struct closer)CLOSER_NONE;
 	for (int i = 0; i < HARNESS_DIRS; i++)
 		d->harness_dirs[i] = -1;
@@ -242,19 +248,24 @@ static void blank(struct daemon *d, const struct options *o)
 	alarm_init(&d->stop_alarm, on_stop_alarm);
 	alarm_init(&d->refill_alarm, on_idle_alarm);
 	alarm_init(&d->leftover_alarm, on_idle_alarm);
-	alarm_init(&d->trash_alarm, on_trash_alarm);
+	daemon_init_trash(d);
+	upgrade_init(d);
+	pool_init(&d->pool, &d->leases, &d->tree);
+	d->pool.closer = &d->closer;
 	jails_init(&d->jails, &d->poller, &peers_news, d);
 	laters_init(&d->laters, &d->poller, &d->disks);
 }
 
 static int open_inside(struct daemon *d, struct err *e)
 {
-	int r = state_open(&d->state, d->options->state, e);
+	int r = d->resumed ? 0 : state_open(&d->state, d->options->state, e);
 	if (r == 0)
 		r = programs_find(&d->programs, d->options->libexec, d->options->share, e);
 	if (r == 0)
+		r = upgrade_know_self(d, e);
+	if (r == 0 && !d->resumed)
 		r = leases_open(&d->leases, LEASE_FILE, e);
-	if (r == 0)
+	if (r == 0 && !d->resumed)
 		r = sweep(d, e);
 	if (r == 0)
 		r = load(d, e);
@@ -281,8 +292,6 @@ static int open_outside(struct daemon *d, struct err *e)
 		if (r < 0)
 			return r;
 	}
-	pool_init(&d->pool, &d->leases, &d->tree);
-	d->pool.closer = &d->closer;
 	pool_reset(&d->pool, d->policies->set);
 	d->poller.idle = on_idle;
 	d->poller.ctx = d;
@@ -312,6 +321,9 @@ int daemon_open(struct daemon *d, const struct options *o, struct err *e)
 	raise_nofile();
 	raise_priority();
 	if (r == 0)
+		r = upgrade_take_over(d, e);
+	d->resumed = r > 0;
+	if (r >= 0)
 		r = open_inside(d, e);
 	if (r == 0)
 		r = open_outside(d, e);
@@ -390,8 +402,26 @@ static void renew_programs(struct daemon *d)
 	daemon_renew(d);
 }
 
+/* What is in place may have other structs than we have: it reads the policies, not we. */
+static int reload_self(struct daemon *d, struct err *e)
+{
+	notify_reloading(&d->notify);
+	int r = upgrade_begin(d, e);
+	if (r < 0) {
+		log_err("reload failed: %s", e->text);
+		notify_ready(&d->notify, "serving; the last reload failed");
+		return r;
+	}
+	log_info("%s is as it should be; it takes over once the supervisor has made room",
+	        d->programs.self);
+	daemon_renew(d);
+	return 0;
+}
+
 int daemon_reload(struct daemon *d, struct err *e)
 {
+	if (upgrade_due(d))
+		return reload_self(d, e);
 	notify_reloading(&d->notify);
 	struct err why = {0};
 	struct policies *p = load_policies(d, &why);
@@ -418,70 +448,6 @@ int daemon_reload(struct daemon *d, struct err *e)
 	peers_tell_policies(d); /* the supervisor then asks for what was found */
 	notify_ready(&d->notify, r < 0 ? "serving nothing; the self-test failed" : "serving");
 	return r < 0 ? err_set(e, why.code, "%s", why.text) : 0;
-}
-
-/* ---- the trash ---- */
-
-static void on_trash_alarm(struct alarm *a)
-{
-	daemon_empty_trash(container_of(a, struct daemon, trash_alarm));
-}
-
-/* Neither a moment without memory nor a disk that errs now may keep what was deleted. */
-static void trash_later(struct daemon *d)
-{
-	if (d->stopping)
-		return; /* the next start's */
-	d->trash_wait_ms = d->trash_wait_ms ? d->trash_wait_ms * 2 : TRASH_FIRST_MS;
-	if (d->trash_wait_ms > TRASH_MAX_MS)
-		d->trash_wait_ms = TRASH_MAX_MS;
-	alarm_set(&d->poller, &d->trash_alarm, d->trash_wait_ms);
-}
-
-static void on_trash_ended(struct watch *w, uint32_t events)
-{
-	(void)events;
-	struct daemon *d = container_of(w, struct daemon, trash_watch);
-	struct child copy = d->trash;
-	poller_remove(&d->poller, w);
-	int status = child_reap(&d->trash, 0);
-	struct err e;
-	if (status < 0 && poller_add(&d->poller, w, copy.pidfd, EPOLLIN, on_trash_ended, &e) == 0)
-		return; /* held by a tracer: look again when it lets go */
-	bool again = d->trash_again;
-	d->trash_again = false;
-	if (status != 0) {
-		log_err("emptying the trash of %s: %s", d->state.path,
-		        WIFEXITED(status) ? strerror(WEXITSTATUS(status))
-		                          : "its process was killed");
-		trash_later(d);
-		return;
-	}
-	d->trash_wait_ms = 0;
-	if (again && !d->stopping)
-		daemon_empty_trash(d);
-}
-
-void daemon_empty_trash(struct daemon *d)
-{
-	if (d->trash.pidfd >= 0) {
-		d->trash_again = true;
-		return;
-	}
-	struct err e;
-	int r = trash_empty(&d->state, &d->trash, &e);
-	if (r == 0) {
-		r = poller_add(
-		        &d->poller, &d->trash_watch, d->trash.pidfd, EPOLLIN, on_trash_ended, &e);
-		if (r < 0) {
-			child_kill(&d->trash);
-			(void)child_reap(&d->trash, -1);
-		}
-	}
-	if (r < 0) {
-		log_err("emptying the trash: %s", e.text);
-		trash_later(d);
-	}
 }
 
 /* ---- death ---- */
@@ -550,10 +516,26 @@ static void on_signal(struct watch *w, uint32_t events)
 
 int daemon_run(struct daemon *d, struct err *e)
 {
-	int r = service_start(&d->egress, e);
-	if (r == 0)
-		r = service_start(&d->supervisor, e);
+	int r = peers_start(d, e);
 	return r < 0 ? r : poller_run(&d->poller, e);
+}
+
+int daemon_check(struct daemon *d, const struct options *o, struct err *e)
+{
+	blank(d, o);
+	int r = handover_check(o->handover, e);
+	if (r == 0)
+		r = programs_find(&d->programs, o->libexec, o->share, e);
+	if (r == 0) {
+		d->policies = load_policies(d, e);
+		r = d->policies ? open_directories(d, e) : e->code;
+	}
+	if (r == 0)
+		r = load_programs(d, e);
+	if (r == 0)
+		r = state_given(o->state, d->policies->set->config.supervisor_uid,
+		        d->policies->set->config.supervisor_gid, e);
+	return r; /* the process ends */
 }
 
 void daemon_close(struct daemon *d)
@@ -566,10 +548,8 @@ void daemon_close(struct daemon *d)
 	service_done(&d->egress);
 	pool_done(&d->pool);
 	closer_stop(&d->closer);
-	if (d->trash.pidfd >= 0) {
-		child_kill(&d->trash); /* what is left is emptied at the next start */
-		child_reap(&d->trash, -1);
-	}
+	upgrade_done(d);
+	daemon_leave_trash(d); /* what is left is emptied at the next start */
 	listen_close(&d->listener);
 	policies_free(d->policies);
 	for (int i = 0; i < HARNESS_DIRS; i++)
@@ -581,6 +561,7 @@ void daemon_close(struct daemon *d)
 	fd_close(d->init);
 	fd_close(d->worker);
 	fd_close(d->secrets);
+	fd_close(d->former_policies);
 	cgroup_tree_close(&d->tree);
 	leases_close(&d->leases);
 	programs_done(&d->programs);

@@ -2,8 +2,8 @@
  * daemon.h - agentboxd as one struct: everything it holds, in order of birth.
  *
  * main() opens it, runs its loop and closes it.  daemon.c: birth and death.
- * prove.c: what the host has.  peers.c: supervisor and egress.  requests.c: what the supervisor may
- * ask for.
+ * trash.c: what was deleted.  prove.c: what the host has.  peers.c: supervisor and egress.
+ * requests.c: what the supervisor may ask for.  upgrade.c: the next agentboxd in this one's place.
  */
 #ifndef JAIL_DAEMON_H
 #define JAIL_DAEMON_H
@@ -25,6 +25,7 @@
 #include "jail/poller.h"
 #include "jail/pool.h"
 #include "jail/service.h"
+#include "jail/upgrade.h"
 #include "proto/children.h"
 
 #include <stdbool.h>
@@ -84,6 +85,11 @@ struct daemon {
 	struct alarm trash_alarm; /* after it failed */
 	int64_t trash_wait_ms;
 
+	int64_t since_ms;    /* wall clock: this program's start */
+	bool resumed;        /* this process was another agentboxd's, whose jails we have */
+	int former_policies; /* borrowed, at an upgrade: what was in use; then owned */
+	struct upgrade upgrade;
+
 	bool ready; /* READY=1 was told */
 	bool stopping;
 	struct alarm stop_alarm;     /* patience with the supervisor, then with the jails */
@@ -98,11 +104,11 @@ struct daemon {
 MUST_USE int daemon_open(struct daemon *d, const struct options *o, struct err *e);
 MUST_USE int daemon_run(struct daemon *d, struct err *e); /* until it is told to stop */
 void daemon_close(struct daemon *d);
+/* Whether this program could go on with what an agentboxd left in o->handover; starts nothing. */
+MUST_USE int daemon_check(struct daemon *d, const struct options *o, struct err *e);
 
 /* Reads root's files again; the old set stays when they do not hold. */
 MUST_USE int daemon_reload(struct daemon *d, struct err *e);
-/* Starts emptying the trash, or notes that it has to happen again. */
-void daemon_empty_trash(struct daemon *d);
 void daemon_became_ready(struct daemon *d);
 /* Programs of ours that are not those on the disk any more are started anew: supervisor and egress
  * make room for their successors, which take up what they leave. */
@@ -111,6 +117,13 @@ void daemon_renew(struct daemon *d);
 void daemon_adopted(struct daemon *d);
 /* The supervisor has ended during a stop. */
 void daemon_stop_next(struct daemon *d);
+
+/* ---- trash.c ---- */
+
+void daemon_init_trash(struct daemon *d);
+/* Starts emptying it, or notes that it has to happen again. */
+void daemon_empty_trash(struct daemon *d);
+void daemon_leave_trash(struct daemon *d); /* its child is ended */
 
 /* ---- prove.c ---- */
 
@@ -122,6 +135,7 @@ MUST_USE int daemon_prove(struct daemon *d, struct err *e);
 /* ---- peers.c ---- */
 
 void peers_init(struct daemon *d);
+MUST_USE int peers_start(struct daemon *d, struct err *e);
 /* Policies and secrets as they are now, to whoever runs. */
 void peers_tell_policies(struct daemon *d);
 MUST_USE int peers_tell_jail(struct daemon *d, struct jail *j, struct err *e);

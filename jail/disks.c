@@ -39,7 +39,6 @@ enum {
 	/* Where the policy does not count files: one for each 16 KiB, as mke2fs does. */
 	BYTES_PER_INODE = 16384,
 	MIN_INODES = 16384,
-	MAX_INODES = 1 << 24,
 	/* Of the host's disk: a twentieth, or this if that is less, stays free. */
 	RESERVE_SHARE = 20,
 };
@@ -47,12 +46,17 @@ enum {
 
 /* ---- of the host ---- */
 
-static int image_probe(struct disks *d, struct err *e)
+static const char *find_mke2fs(void)
 {
 	static const char *const places[] = {"/sbin/mke2fs", "/usr/sbin/mke2fs"};
-	for (size_t i = 0; i < ARRAY_LEN(places) && !d->mke2fs; i++)
+	for (size_t i = 0; i < ARRAY_LEN(places); i++)
 		if (access(places[i], X_OK) == 0)
-			d->mke2fs = places[i];
+			return places[i];
+	return NULL;
+}
+
+static int image_probe(const struct disks *d, struct err *e)
+{
 	if (!d->mke2fs)
 		return err_set(e, -ENOENT, "no mke2fs (e2fsprogs)");
 	if (access("/dev/loop-control", R_OK | W_OK) < 0)
@@ -66,7 +70,7 @@ static int start_image(
 static void job_close(struct disks_job *job);
 
 /* One is made and mounted for real. */
-static int image_try(struct disks *d, struct err *e)
+static int image_try(const struct disks *d, struct err *e)
 {
 	int r = image_probe(d, e);
 	struct disks_job job = DISKS_JOB_NONE;
@@ -93,7 +97,8 @@ static int image_try(struct disks *d, struct err *e)
 
 void disks_open(struct disks *d, const struct state *s)
 {
-	*d = (struct disks){.state = s, .method = JAIL_DISK_QUOTA};
+	/* With quota too: sessions of other days have images. */
+	*d = (struct disks){.state = s, .method = JAIL_DISK_QUOTA, .mke2fs = find_mke2fs()};
 	struct err quota, image;
 	if (projects_probe(s->sessions, &quota) == 0)
 		return;
@@ -101,7 +106,7 @@ void disks_open(struct disks *d, const struct state *s)
 	if (image_try(d, &image) == 0)
 		return;
 	d->method = JAIL_DISK_NONE;
-	(void)err_set(&d->why, -EOPNOTSUPP, "quota: %.38s; image: %.38s", quota.text, image.text);
+	(void)err_set(&d->why, -EOPNOTSUPP, "quota: %s; image: %s", quota.text, image.text);
 }
 
 /* ---- room on the host ---- */
@@ -117,13 +122,13 @@ static int check_room(const struct disks *d, uint64_t promised, uint64_t more, s
 	uint64_t all = (uint64_t)fs.f_blocks * fs.f_frsize,
 	         free = (uint64_t)fs.f_bavail * fs.f_frsize;
 	uint64_t reserve = all / RESERVE_SHARE < RESERVE_MAX ? all / RESERVE_SHARE : RESERVE_MAX;
-	if (promised + more + reserve <= free)
+	uint64_t kept = reserve < free ? reserve : free;
+	if (more <= free - kept && promised <= free - kept - more)
 		return 0;
 	return err_set(e, -ENOSPC,
-	        "layer limit.disk: the state's disk has %llu MiB free, of which running jails may "
+	        "the state's disk has %llu MiB free, of which running jails may "
 	        "use %llu and %llu stay free; this one may use %llu (remedy: room on it, or a "
-	        "lower "
-	        "limits.disk)",
+	        "lower limits.disk)",
 	        (unsigned long long)(free >> 20), (unsigned long long)(promised >> 20),
 	        (unsigned long long)(reserve >> 20), (unsigned long long)(more >> 20));
 }
@@ -159,6 +164,8 @@ void disks_job_abort(struct disks_job *job)
 static int start_image(
         const struct disks *d, const struct image_size *size, struct disks_job *job, struct err *e)
 {
+	if (!d->mke2fs)
+		return err_set(e, -ENOENT, "no mke2fs (remedy: e2fsprogs)");
 	job->image = openat(job->dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	job->said = memfd_create("mke2fs", MFD_CLOEXEC);
 	/* mke2fs opens it by /proc/self/fd, as who it is */
@@ -194,13 +201,19 @@ static int judge_child(const struct disks_job *job, int status, struct err *e)
 {
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return 0;
-	char how[32], why[120];
+	char how[32], why[ERR_TEXT_MAX / 2];
 	child_status_text(status, how);
 	if (job->work == DISKS_ADOPT)
-		return err_set(e, -EIO, "layer limit.disk: counting the files of %s: %s",
+		return err_set(e, -EIO,
+		        "layer limit.disk: counting the files of session %s: %s (remedy: under a "
+		        "policy without limits.disk and limits.inodes it has its files; fewer "
+		        "levels of directories)",
 		        job->session, WIFEXITED(status) ? strerror(WEXITSTATUS(status)) : how);
 	said(job->said, why, sizeof(why));
-	return err_set(e, -EIO, "layer limit.disk: making the image of %s: mke2fs: %s: %s",
+	return err_set(e, -EIO,
+	        "layer limit.disk: making the image of session %s: mke2fs: %s: %s (remedy: "
+	        "limits.disk and limits.inodes that its files fit in; under a policy without "
+	        "them it has its files)",
 	        job->session, how, why);
 }
 
@@ -270,24 +283,32 @@ static bool limited(const struct limits *l)
 }
 
 /* No image has more: a harness that may ask for any number must not get one that cannot be made. */
-static uint64_t image_inodes(uint64_t limit)
+static uint64_t image_inodes(uint64_t limit, uint64_t files)
 {
-	return limit < MAX_INODES ? limit : MAX_INODES;
+	uint64_t most = limit < IMAGE_INODES_MAX ? limit : IMAGE_INODES_MAX;
+	return most > files || !limit ? most : files;
 }
 
 /* Bytes for the most that the policy gives, so that harnesses which take less do not have it made
- * anew; inodes cannot be occupied by a ballast, so they are what is asked. */
-static int size_of(
-        const struct disks *d, const struct disks_ask *ask, struct image_size *ret, struct err *e)
+ * anew; inodes cannot be occupied by a ballast, so they are what is asked, or the `files` there are
+ * already: they stay, and none can be added. */
+static int size_of(const struct disks *d, const struct disks_ask *ask, uint64_t files,
+        struct image_size *ret, struct err *e)
 {
 	struct statvfs fs;
 	if (fstatvfs(d->state->sessions, &fs) < 0)
 		return err_errno(e, "statvfs of the state directory");
 	uint64_t all = (uint64_t)fs.f_blocks * fs.f_frsize, ceiling = ask->ceiling->disk_bytes;
+	if (ask->limits->disk_bytes > IMAGE_BYTES_MAX)
+		return err_set(e, -E2BIG,
+		        "no image holds more than %llu TiB (remedy: a lower limits.disk, or "
+		        "project quota)",
+		        (unsigned long long)(IMAGE_BYTES_MAX >> 40));
 	ret->bytes = ceiling && ceiling < all ? ceiling : all;
+	ret->bytes = ret->bytes < IMAGE_BYTES_MAX ? ret->bytes : IMAGE_BYTES_MAX;
 	uint64_t some = ret->bytes / BYTES_PER_INODE;
-	some = some < MIN_INODES ? MIN_INODES : some > MAX_INODES ? MAX_INODES : some;
-	ret->inodes = ask->limits->inodes ? image_inodes(ask->limits->inodes) : some;
+	some = some < MIN_INODES ? MIN_INODES : some > IMAGE_INODES_MAX ? IMAGE_INODES_MAX : some;
+	ret->inodes = ask->limits->inodes ? image_inodes(ask->limits->inodes, files) : some;
 	return 0;
 }
 
@@ -296,12 +317,12 @@ static int new_image(const struct disks *d, const struct disks_ask *ask, int dir
 {
 	struct image_size size;
 	struct image_usage used = {.bytes = 0};
-	int r = size_of(d, ask, &size, e);
-	if (r == 0 && tree >= 0)
-		r = image_usage(tree, &used, e);
+	int r = tree >= 0 ? image_usage(tree, &used, e) : 0;
 	if (r == 0) /* the copy, and then what may be written besides */
 		r = check_room(d, ask->promised,
 		        used.bytes + unused(ask->limits->disk_bytes, used.bytes), e);
+	if (r == 0)
+		r = size_of(d, ask, used.inodes, &size, e);
 	if (r == 0)
 		r = begin(job, ask, tree >= 0 ? DISKS_REPLACE : DISKS_IMAGE, dir, e);
 	if (r < 0)
@@ -343,18 +364,19 @@ static int open_image(const struct disks *d, const struct disks_ask *ask, int di
 	 */
 	if (fchmodat(root, ".", 0700, 0) < 0 || fchownat(root, ".", 0, 0, 0) < 0)
 		return err_errno(e, IMAGE);
-	const struct image_size need = {.bytes = l->disk_bytes, .inodes = image_inodes(l->inodes)};
+	struct image_usage used;
+	int r = image_usage(root, &used, e);
+	if (r < 0)
+		return r;
+	const struct image_size need = {
+	        .bytes = l->disk_bytes, .inodes = image_inodes(l->inodes, used.inodes)};
 	bool fits = !limited(l) || image_fits(root, &need);
 	if (!fits && !ask->as_it_is)
-		return d->method == JAIL_DISK_NONE
-		               ? err_set(e, d->why.code, "layer limit.disk: %s", d->why.text)
-		               : new_image(d, ask, dir, root, job, e);
-	struct image_usage used;
-	int r = drop_originals(d, dir, e);
+		return d->method == JAIL_DISK_NONE ? err_set(e, d->why.code, "%s", d->why.text)
+		                                   : new_image(d, ask, dir, root, job, e);
+	r = drop_originals(d, dir, e);
 	int set = r < 0 ? r : image_limit(root, l->disk_bytes, e);
-	r = set < 0 ? set : image_usage(root, &used, e);
-	if (r == 0)
-		r = check_room(d, ask->promised, unused(l->disk_bytes, used.bytes), e);
+	r = set < 0 ? set : check_room(d, ask->promised, unused(l->disk_bytes, used.bytes), e);
 	if (r == 0)
 		r = session_places(root, &k->workspace, &k->home, e);
 	if (r < 0)
@@ -410,7 +432,7 @@ static int open_quota(const struct disks *d, const struct disks_ask *ask, int di
 static bool stays_plain(const struct disks_ask *ask, int dir)
 {
 	uint32_t project = 0;
-	return (!limited(ask->limits) || ask->as_it_is) && has_files(dir) &&
+	return !limited(ask->limits) && has_files(dir) &&
 	       projects_of(dir, &project, NULL) == 0 && !project;
 }
 
@@ -430,7 +452,7 @@ static int open_one(const struct disks *d, const struct disks_ask *ask, int dir,
 		k->method = JAIL_DISK_TMPFS; /* the kit's; no directories */
 		return 0;
 	}
-	return err_set(e, d->why.code, "layer limit.disk: %s", d->why.text);
+	return err_set(e, d->why.code, "%s", d->why.text);
 }
 
 int disks_session(const struct disks *d, const struct disks_ask *ask, struct disk *ret,
@@ -443,7 +465,8 @@ int disks_session(const struct disks *d, const struct disks_ask *ask, struct dis
 	int r = open_one(d, ask, dir, &k, job, e);
 	if (r < 0) {
 		disk_done(&k, NULL);
-		return r == -EINPROGRESS ? r : err_wrap(e, "session %s", ask->session);
+		const char *layer = limited(ask->limits) ? "layer limit.disk: " : "";
+		return r == -EINPROGRESS ? r : err_wrap(e, "%ssession %s", layer, ask->session);
 	}
 	if (k.method != JAIL_DISK_NONE) {
 		k.bytes = ask->limits->disk_bytes;

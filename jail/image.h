@@ -18,6 +18,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* A file has 16 TiB at most on ext4; it holds the file system's own tables besides. */
+#define IMAGE_BYTES_MAX ((uint64_t)15 << 40)
+enum { IMAGE_INODES_MAX = 1 << 24 };
+
 struct image_size {
 	uint64_t bytes;  /* what the files may take */
 	uint64_t inodes; /* how many there may be */

@@ -313,11 +313,20 @@ static void receive(void)
 		close(fds[i]);
 }
 
+static pid_t next_dead(int *status)
+{
+	pid_t pid;
+	do {
+		pid = waitpid(-1, status, WNOHANG | __WALL);
+	} while (pid < 0 && errno == EINTR);
+	return pid;
+}
+
 static void reap(void)
 {
 	int status;
 	pid_t pid;
-	while ((pid = waitpid(-1, &status, WNOHANG | __WALL)) > 0) {
+	while ((pid = next_dead(&status)) > 0) {
 		for (int i = 0; i < EXECS; i++) {
 			if (running[i].pid != pid)
 				continue;

@@ -2,15 +2,16 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
-#include "base/log.h"
 #include "base/mem.h"
 
 #include <assert.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -21,6 +22,8 @@ enum { WORKERS_MAX = 4 };
 enum { RECHECK_MS = 20 };
 /* One statfs or quotactl; a disk that is full for less than this may go unnoticed. */
 enum { LOOK_MS = 250 };
+/* PID 1 takes a request within microseconds, on a host that is beyond its means within a second. */
+enum { TAKE_MS = 10000, TAKE_LOOK_MS = 1000 };
 _Static_assert((LIMIT_JAILS & (LIMIT_JAILS - 1)) == 0, "the slot is the low bits of the id");
 
 struct jails_worker {
@@ -74,6 +77,17 @@ int jails_worker(struct jail *j, int worker_memfd, struct err *e)
 	return take_fd(w->w.socket);
 }
 
+void jails_end_workers(struct jails *t)
+{
+	for (unsigned i = 0; i < LIMIT_JAILS; i++) {
+		struct jail *j = t->slots[i];
+		if (!j)
+			continue;
+		list_for_each (w, &j->workers, struct jails_worker, link)
+			worker_free(w);
+	}
+}
+
 /* ---- the end of a jail ---- */
 
 static void jail_free(struct jail *j)
@@ -85,6 +99,7 @@ static void jail_free(struct jail *j)
 	poller_remove(t->poller, &j->events);
 	alarm_clear(&j->recheck);
 	alarm_clear(&j->look);
+	alarm_clear(&j->take);
 	list_for_each (w, &j->workers, struct jails_worker, link)
 		worker_free(w);
 	disk_done(&j->disk, j->l.kit->closer);
@@ -243,6 +258,56 @@ static void on_pidfd(struct watch *w, uint32_t events)
 	look_for_end(j);
 }
 
+/* ---- a PID 1 that takes no request: stopped, frozen, or not ours any more ---- */
+
+/* Whoever waits for these programs is told that there will be none; should PID 1 go on after all,
+ * what it then starts is killed at once.  A run's own program has the run's time. */
+static void give_up(struct jail *j)
+{
+	struct err e;
+	log_warn("jail %llu: PID 1 has taken no request for %d s", (unsigned long long)j->id,
+	        TAKE_MS / 1000);
+	uint64_t exec = j->untaken;
+	j->untaken = 0;
+	for (; exec <= j->execs; exec++) {
+		if (exec == j->program)
+			continue;
+		struct init_exited m = {
+		        .exec = exec, .stage = INIT_STAGE_REQUEST, .error = ETIMEDOUT, .code = -1};
+		if (launch_signal(&j->l, exec, SIGKILL, &e) < 0)
+			log_warn("jail %llu: %s", (unsigned long long)j->id, e.text);
+		j->table->news->exited(j->table->ctx, j, &m);
+	}
+}
+
+/* The kernel counts what the other end has not received yet. */
+static bool all_taken(const struct jail *j)
+{
+	int left;
+	return j->state != JAILS_LIVE || ioctl(j->l.control, SIOCOUTQ, &left) < 0 || left == 0;
+}
+
+static void on_take(struct alarm *a)
+{
+	struct jail *j = container_of(a, struct jail, take);
+	if (all_taken(j))
+		j->untaken = 0;
+	else if (clock_mono_ms() - j->untaken_ms < TAKE_MS)
+		alarm_set(poller_of(j), &j->take, TAKE_LOOK_MS);
+	else
+		give_up(j);
+}
+
+void jails_asked(struct jail *j)
+{
+	j->execs++;
+	if (j->untaken)
+		return;
+	j->untaken = j->execs;
+	j->untaken_ms = clock_mono_ms();
+	alarm_set(poller_of(j), &j->take, TAKE_LOOK_MS);
+}
+
 /* ---- the table ---- */
 
 void jails_init(struct jails *t, struct poller *p, const struct jails_news *news, void *ctx)
@@ -265,25 +330,67 @@ bool jails_full(const struct jails *t)
 	return t->count == LIMIT_JAILS;
 }
 
+struct jail *jails_blank(struct jails *t)
+{
+	struct jail *j = xnew(struct jail);
+	j->table = t;
+	j->kept = (struct launch_stdio)LAUNCH_STDIO_NONE;
+	j->disk = (struct disk)DISK_NONE;
+	alarm_init(&j->recheck, on_recheck);
+	alarm_init(&j->look, on_look);
+	alarm_init(&j->take, on_take);
+	list_init(&j->workers);
+	return j;
+}
+
 static struct jail *new_jail(struct jails *t, struct launched *l)
 {
 	assert(!jails_full(t));
 	while (t->slots[t->search])
 		t->search = (t->search + 1) % LIMIT_JAILS;
-	struct jail *j = xnew(struct jail);
+	struct jail *j = jails_blank(t);
 	j->id = ++t->serial * LIMIT_JAILS + t->search;
-	j->table = t;
 	j->l = *l;
 	j->base = l->kit->base;
-	j->kept = (struct launch_stdio)LAUNCH_STDIO_NONE;
 	j->made_ms = clock_mono_ms();
-	alarm_init(&j->recheck, on_recheck);
-	alarm_init(&j->look, on_look);
-	list_init(&j->workers);
 	t->slots[t->search] = j;
 	t->search = (t->search + 1) % LIMIT_JAILS;
 	t->count++;
 	return j;
+}
+
+static int watch(struct jail *j, struct err *e)
+{
+	struct poller *p = poller_of(j);
+	int r = 0;
+	if (!j->reaped)
+		r = poller_add(p, &j->control, j->l.control, EPOLLIN, on_control, e);
+	if (r == 0 && !j->reaped)
+		r = poller_add(p, &j->pidfd, j->l.pidfd, EPOLLIN, on_pidfd, e);
+	if (r == 0 && j->state != JAILS_DEAD && j->l.kit->cgroup.events >= 0)
+		r = poller_add(
+		        p, &j->events, j->l.kit->cgroup.events, EPOLLPRI, on_cgroup_event, e);
+	if (r < 0)
+		return err_wrap(e, "watching the jail");
+	if (j->state != JAILS_DEAD && (j->disk.bytes || j->disk.inodes))
+		alarm_set(p, &j->look, LOOK_MS);
+	return 0;
+}
+
+void jails_resume(struct jail *j)
+{
+	struct jails *t = j->table;
+	assert(!t->slots[j->id % LIMIT_JAILS]);
+	t->slots[j->id % LIMIT_JAILS] = j;
+	t->count++;
+	struct err e;
+	if (watch(j, &e) < 0) {
+		log_err("jail %llu is ended: %s", (unsigned long long)j->id, e.text);
+		jail_free(j);
+		return;
+	}
+	if (j->reaped && j->state == JAILS_DYING)
+		alarm_set(t->poller, &j->recheck, 0);
 }
 
 int jails_add(struct jails *t, struct launched *l, struct disk *k, struct jail **ret, struct err *e)
@@ -291,18 +398,11 @@ int jails_add(struct jails *t, struct launched *l, struct disk *k, struct jail *
 	struct jail *j = new_jail(t, l);
 	j->disk = *k;
 	*k = (struct disk)DISK_NONE;
-	int r = poller_add(t->poller, &j->control, j->l.control, EPOLLIN, on_control, e);
-	if (r == 0)
-		r = poller_add(t->poller, &j->pidfd, j->l.pidfd, EPOLLIN, on_pidfd, e);
-	if (r == 0 && j->l.kit->cgroup.events >= 0)
-		r = poller_add(t->poller, &j->events, j->l.kit->cgroup.events, EPOLLPRI,
-		        on_cgroup_event, e);
+	int r = watch(j, e);
 	if (r < 0) {
 		jail_free(j);
-		return err_wrap(e, "watching the jail");
+		return r;
 	}
-	if (j->disk.bytes || j->disk.inodes)
-		alarm_set(t->poller, &j->look, LOOK_MS);
 	*ret = j;
 	return 0;
 }

@@ -50,6 +50,9 @@ struct jail {
 	int64_t made_ms;       /* monotonic */
 	uint32_t limits_met;   /* bits of enum jail_limit_kind that were told */
 	uint64_t execs, exits; /* programs started, ends told of */
+	uint64_t untaken;      /* the first that PID 1 may not have been told of yet, 0: none */
+	int64_t untaken_ms;    /* monotonic: since when */
+	struct alarm take;     /* looks whether it has */
 	uint64_t egress_bytes;
 	bool has_egress; /* egress was told of it */
 	struct watch control, pidfd, events;
@@ -87,6 +90,10 @@ void jails_done(struct jails *t); /* kills and releases what is left */
 /* Takes `l` and `k` (also on failure: then it is ended) and watches it. */
 MUST_USE int jails_add(
         struct jails *t, struct launched *l, struct disk *k, struct jail **ret, struct err *e);
+/* For what a former agentboxd in this process had: an empty one; then, filled in, it is taken into
+ * the table and watched.  One that cannot be watched is ended. */
+struct jail *jails_blank(struct jails *t);
+void jails_resume(struct jail *j);
 bool jails_full(const struct jails *t);
 
 /* ---- use: -ENOENT for a number that is none of ours ---- */
@@ -97,11 +104,15 @@ struct jail *jails_with_session(struct jails *t, const char *session);
 void jails_count(const struct jail *j, struct jail_resources *r);
 /* Bytes that living jails may still write, by the limits of their disks. */
 uint64_t jails_promised(const struct jails *t);
+/* PID 1 was asked to start one more program.  If it does not take the request the end of that
+ * program is told after a while (ETIMEDOUT). */
+void jails_asked(struct jail *j);
 void jails_kill(struct jail *j);
 /* Nobody was told of it: it is killed and goes by itself. */
 void jails_discard(struct jail *j);
 /* The worker's socket (owned), or -errno. */
 MUST_USE int jails_worker(struct jail *j, int worker_memfd, struct err *e);
+void jails_end_workers(struct jails *t); /* of all: nobody speaks to them any more */
 /* -EBUSY while it lives. */
 MUST_USE int jails_release(struct jail *j, struct err *e);
 /* The program just started is the run's: keeps duplicates of the ends of its stdio.  -EMFILE... */

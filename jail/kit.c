@@ -146,22 +146,29 @@ static int make_ipc_uts(struct kit *k, struct err *e)
 	return r;
 }
 
-struct kit *kit_make(const struct kit_spec *spec, struct err *e)
+struct kit *kit_blank(const struct cgroup_tree *tree, const struct closer *closer)
 {
-	assert(spec->base >= ID_STORE_BASE + ID_BLOCK && spec->base % ID_BLOCK == 0);
 	struct kit *k = xnew(struct kit);
-	*k = (struct kit){.base = spec->base,
-	        .userns = -1,
+	*k = (struct kit){.userns = -1,
 	        .idmap = -1,
 	        .netns = -1,
 	        .ipcns = -1,
 	        .utsns = -1,
-	        .limits = *spec->limits,
 	        .cgroup = CGROUP_NONE,
-	        .tree = spec->tree,
-	        .closer = spec->closer};
+	        .tree = tree,
+	        .closer = closer};
 	memset(k->listeners, -1, sizeof(k->listeners));
 	memset(k->mounts, -1, sizeof(k->mounts));
+	net_ports_init(&k->ports, NULL, 0);
+	return k;
+}
+
+struct kit *kit_make(const struct kit_spec *spec, struct err *e)
+{
+	assert(spec->base >= ID_STORE_BASE + ID_BLOCK && spec->base % ID_BLOCK == 0);
+	struct kit *k = kit_blank(spec->tree, spec->closer);
+	k->base = spec->base;
+	k->limits = *spec->limits;
 	net_ports_init(&k->ports, spec->ports, spec->nports);
 	int r = make_users(k, e);
 	if (r == 0) {

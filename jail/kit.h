@@ -52,6 +52,8 @@ uint64_t kit_disk_inodes(const struct limits *l);
 
 /* Returns owned, or NULL with *e set and nothing left behind. */
 struct kit *kit_make(const struct kit_spec *spec, struct err *e);
+/* Nothing in it yet; to be filled in with what a former agentboxd had.  Returns owned. */
+struct kit *kit_blank(const struct cgroup_tree *tree, const struct closer *closer);
 /* Closes everything and removes the cgroup (killing what is in it).  NULL is fine. */
 void kit_free(struct kit *k);
 

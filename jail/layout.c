@@ -19,7 +19,7 @@ enum { LOCK_TRIES = 100, LOCK_PAUSE_MS = 50 };
 
 /* ---- programs ---- */
 
-static char *own_directory(struct err *e)
+static char *own_path(struct err *e)
 {
 	char path[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
@@ -28,8 +28,6 @@ static char *own_directory(struct err *e)
 		return NULL;
 	}
 	path[n] = '\0';
-	char *slash = strrchr(path, '/');
-	*(slash == path ? slash + 1 : slash) = '\0';
 	return xstrdup(path);
 }
 
@@ -92,9 +90,11 @@ static int find_share(struct programs *p, const char *own, const char *share, st
 int programs_find(struct programs *p, const char *libexec, const char *share, struct err *e)
 {
 	memset(p, 0, sizeof(*p));
-	auto_free char *own = own_directory(e);
-	if (!own)
+	p->self = own_path(e);
+	if (!p->self)
 		return e ? e->code : -EIO;
+	size_t n = (size_t)(strrchr(p->self, '/') - p->self);
+	auto_free char *own = xstrndup(p->self, n ? n : 1);
 	int r = find_programs(p, own, libexec, e);
 	if (r == 0)
 		r = find_share(p, own, share, e);
@@ -105,6 +105,7 @@ int programs_find(struct programs *p, const char *libexec, const char *share, st
 
 void programs_done(struct programs *p)
 {
+	free(p->self);
 	free(p->policyc);
 	free(p->supervisor);
 	free(p->egress);
@@ -113,6 +114,16 @@ void programs_done(struct programs *p)
 	free(p->canary);
 	free(p->share);
 	memset(p, 0, sizeof(*p));
+}
+
+bool program_changed(const char *path, const struct stat *was)
+{
+	struct stat now;
+	if (stat(path, &now) < 0)
+		return false;
+	return now.st_dev != was->st_dev || now.st_ino != was->st_ino ||
+	       now.st_size != was->st_size || now.st_mtim.tv_sec != was->st_mtim.tv_sec ||
+	       now.st_mtim.tv_nsec != was->st_mtim.tv_nsec;
 }
 
 /* ---- trust ---- */
@@ -259,13 +270,18 @@ static int open_state(struct state *s, struct err *e)
 	return r;
 }
 
-int state_open(struct state *s, const char *path, struct err *e)
+void state_resume(struct state *s, const char *path)
 {
-	*s = (struct state)STATE_NONE;
 	s->path = xstrdup(path);
 	size_t n = strlen(s->path);
 	while (n > 1 && s->path[n - 1] == '/')
 		s->path[--n] = '\0';
+}
+
+int state_open(struct state *s, const char *path, struct err *e)
+{
+	*s = (struct state)STATE_NONE;
+	state_resume(s, path);
 	int r = open_state(s, e);
 	if (r < 0) {
 		(void)err_wrap(e, "state directory %s", path);
@@ -310,6 +326,20 @@ int state_give(struct state *s, uid_t uid, gid_t gid, struct err *e)
 	if (r == 0)
 		s->supervisor = take_fd(fd);
 	return r;
+}
+
+int state_given(const char *path, uid_t uid, gid_t gid, struct err *e)
+{
+	auto_free char *dir = xasprintf("%s/supervisor", path);
+	struct stat st;
+	if (stat(dir, &st) < 0)
+		return err_errno(e, "%s", dir);
+	return st.st_uid == uid && st.st_gid == gid
+	               ? 0
+	               : err_set(e, -EPERM,
+	                         "%s belongs to %u:%u and the configuration names %u:%u for the "
+	                         "supervisor: that takes a restart",
+	                         dir, st.st_uid, st.st_gid, uid, gid);
 }
 
 void state_close(struct state *s)

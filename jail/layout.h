@@ -18,11 +18,13 @@
 #include "base/err.h"
 
 #include <stdbool.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 /* ---- programs and what is shipped ---- */
 
 struct programs {
+	char *self; /* owned, absolute, as the next two lines: agentboxd's own */
 	char *policyc, *supervisor, *egress, *init, *worker, *canary; /* owned, absolute */
 	char *share;                                                  /* owned: has harnesses/ */
 };
@@ -31,6 +33,9 @@ struct programs {
 MUST_USE int programs_find(
         struct programs *p, const char *libexec, const char *share, struct err *e);
 void programs_done(struct programs *p);
+/* The file at `path` is another than `was`.  Not there: no; an installation is under way, or has
+ * failed, and what runs is better than that. */
+bool program_changed(const char *path, const struct stat *was);
 
 /* ---- state ---- */
 
@@ -50,6 +55,10 @@ struct state {
 MUST_USE int state_open(struct state *s, const char *path, struct err *e);
 /* Once the configuration is known: the supervisor's part belongs to it, and to nobody else. */
 MUST_USE int state_give(struct state *s, uid_t uid, gid_t gid, struct err *e);
+/* Whether it does, without a change. */
+MUST_USE int state_given(const char *path, uid_t uid, gid_t gid, struct err *e);
+/* The descriptors were carried over an exec. */
+void state_resume(struct state *s, const char *path);
 void state_close(struct state *s);
 
 /* ---- trust ---- */

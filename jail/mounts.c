@@ -41,7 +41,7 @@ int mounts_new(const char *type, uint64_t attrs, const char *const *options, str
 		return r;
 	if (fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0) {
 		int code = -errno;
-		char reason[128];
+		char reason[256];
 		fs_reason(fs, reason, sizeof(reason));
 		errno = -code;
 		return err_errno(e, "%s: cannot be made %s", type, reason);

@@ -19,6 +19,7 @@ void notify_init(struct notify *n)
 		return;
 	n->to.sun_family = AF_UNIX;
 	memcpy(n->to.sun_path, path, len);
+	memcpy(n->path, path, len); /* len is below its size */
 	if (path[0] == '@')
 		n->to.sun_path[0] = '\0'; /* abstract */
 	n->len = (unsigned)(offsetof(struct sockaddr_un, sun_path) + len);

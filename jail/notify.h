@@ -12,6 +12,7 @@
 struct notify {
 	struct sockaddr_un to;
 	unsigned len; /* of the address; 0: nobody asked */
+	char path[sizeof(((struct sockaddr_un *)0)->sun_path)]; /* as it was given */
 };
 
 void notify_init(struct notify *n);

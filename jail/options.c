@@ -1,8 +1,10 @@
 #include "jail/options.h"
 #include "base/mem.h"
 
+#include <limits.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -18,9 +20,13 @@ const char options_help[] =
         "  --agents DIR     installed agents (default STATE/agents)\n"
         "  --log-level L    err, warn, info or debug (default info)\n"
         "  --libexec DIR    where the other programs are (default: beside the binary)\n"
+        "  --check-handover FD\n"
+        "                   could this program go on with what FD tells?  For agentboxd itself,\n"
+        "                   before it is replaced by a new binary; starts nothing\n"
         "  --help, --version\n"
         "\n"
-        "SIGHUP reads the policies again, SIGTERM stops gracefully, a second one at once.\n"
+        "SIGHUP reads the policies again and takes new binaries into use, SIGTERM stops\n"
+        "gracefully, a second one at once.\n"
         "Exit: 0 stopped, 100 usage, 111 system.\n";
 
 static const struct {
@@ -68,10 +74,22 @@ static int set_level(struct options *o, const char *value, struct err *e)
 	return err_set(e, -EINVAL, "--log-level %s: not one of err, warn, info, debug", value);
 }
 
+static int set_handover(struct options *o, const char *value, struct err *e)
+{
+	char *end;
+	long n = strtol(value, &end, 10);
+	if (!*value || *end || n < 3 || n > INT_MAX)
+		return err_set(e, -EINVAL, "--check-handover %s: not a descriptor", value);
+	o->handover = (int)n;
+	return 0;
+}
+
 static int set_option(struct options *o, const char *name, const char *value, struct err *e)
 {
 	if (strcmp(name, "log-level") == 0)
 		return set_level(o, value, e);
+	if (strcmp(name, "check-handover") == 0)
+		return set_handover(o, value, e);
 	for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
 		if (strcmp(paths[i].name, name) != 0)
 			continue;
@@ -102,12 +120,12 @@ static int parse(int argc, char *const *argv, struct options *o, struct err *e)
 		if (r < 0)
 			return r;
 	}
-	return OPTIONS_RUN;
+	return o->handover ? OPTIONS_CHECK : OPTIONS_RUN;
 }
 
 int options_parse(int argc, char *const *argv, struct options *ret, struct err *e)
 {
-	struct options o = {.log_level = LOG_LEVEL_INFO};
+	struct options o = {.log_level = LOG_LEVEL_INFO, .argv = argv};
 	int r = parse(argc, argv, &o, e);
 	if (r < 0) {
 		options_done(&o);

@@ -23,9 +23,11 @@ struct options {
 	char *libexec; /* NULL: programs are found beside the binary */
 	bool config_named, socket_named;
 	enum log_level log_level;
+	char *const *argv; /* borrowed: as it came */
+	int handover;      /* OPTIONS_CHECK: the descriptor to look at */
 };
 
-enum options_action { OPTIONS_RUN, OPTIONS_HELP, OPTIONS_VERSION };
+enum options_action { OPTIONS_RUN, OPTIONS_HELP, OPTIONS_VERSION, OPTIONS_CHECK };
 
 /* Returns enum options_action, or -EINVAL with *e (exit 100). */
 MUST_USE int options_parse(int argc, char *const *argv, struct options *ret, struct err *e);

@@ -34,6 +34,17 @@ void outbox_init(struct outbox *o, int sock)
 	list_init(&o->list);
 }
 
+void outbox_move(struct outbox *from, struct outbox *to)
+{
+	outbox_init(to, from->sock);
+	list_for_each (p, &from->list, struct parcel, link) {
+		list_remove(&p->link);
+		list_append(&to->list, &p->link);
+	}
+	to->waiting = from->waiting;
+	from->waiting = 0;
+}
+
 void outbox_done(struct outbox *o)
 {
 	if (!o->list.next)

@@ -24,6 +24,8 @@ struct outbox {
 };
 
 void outbox_init(struct outbox *o, int sock);
+/* With all that waits; `from` is as after outbox_done. */
+void outbox_move(struct outbox *from, struct outbox *to);
 void outbox_done(struct outbox *o); /* drops what waits, closes its fds */
 
 /* `m` begins with struct msg_head and is copied; fds are taken (also on failure).

@@ -39,7 +39,7 @@ static int dup_fd(int fd)
 
 static struct daemon *of_supervisor(struct service *s)
 {
-	return container_of(s, struct daemon, supervisor);
+	return s->owner;
 }
 
 static int supervisor_fds(struct service *s, int *fds)
@@ -71,6 +71,8 @@ static void tell_supervisor_policies(struct daemon *d)
 static bool supervisor_may_start(struct service *s)
 {
 	struct daemon *d = of_supervisor(s);
+	if (upgrade_waits(d)) /* the next agentboxd starts it */
+		return false;
 	return jails_orphans(&d->jails) == 0 ||
 	       clock_mono_ms() - d->supervisor_ended_ms >= SUPERVISOR_WAITS_MS;
 }
@@ -80,6 +82,13 @@ static void supervisor_started(struct service *s)
 	struct daemon *d = of_supervisor(s);
 	broker_init(&d->broker, &requests_ops, d, d->policies->set);
 	tell_supervisor_policies(d);
+}
+
+static void keep_for_next(struct daemon *d)
+{
+	if (!d->abandoning)
+		alarm_set(&d->poller, &d->abandon_alarm, ABANDON_MS);
+	d->abandoning = true;
 }
 
 static void supervisor_ended(struct service *s)
@@ -98,12 +107,12 @@ static void supervisor_ended(struct service *s)
 		log_warn("%u jails of that supervisor are ended", before - kept);
 	if (kept > 0) {
 		log_info("%u jails are kept for the next one", kept);
-		if (!d->abandoning)
-			alarm_set(&d->poller, &d->abandon_alarm, ABANDON_MS);
-		d->abandoning = true;
+		keep_for_next(d);
 	}
 	if (d->stopping)
 		daemon_stop_next(d);
+	else if (upgrade_waits(d))
+		upgrade_go_on(d);
 }
 
 /* One that took the jails up and then lives for a moment is the one they were kept for. */
@@ -151,9 +160,13 @@ static void on_handover(struct alarm *a)
 
 void daemon_renew(struct daemon *d)
 {
-	if (service_outdated(&d->supervisor) && !d->handing_over)
+	bool upgrade = upgrade_waits(d);
+	if (upgrade && !service_running(&d->supervisor))
+		upgrade_go_on(d);
+	else if ((upgrade || service_outdated(&d->supervisor)) && !d->handing_over)
 		alarm_set(&d->poller, &d->handover_alarm, 0);
-	if (service_outdated(&d->egress)) {
+	/* The next agentboxd speaks its language. */
+	if (!upgrade && service_outdated(&d->egress)) {
 		struct egress_simple m = {.head.type = EGRESS_STOP};
 		service_renew(&d->egress);
 		service_send(&d->egress, &m, sizeof(m), NULL, 0);
@@ -217,7 +230,7 @@ static const struct service_ops supervisor_ops = {
 
 static struct daemon *of_egress(struct service *s)
 {
-	return container_of(s, struct daemon, egress);
+	return s->owner;
 }
 
 static int egress_fds(struct service *s, int *fds)
@@ -439,6 +452,7 @@ void peers_init(struct daemon *d)
 	alarm_init(&d->settled_alarm, on_settled);
 	alarm_init(&d->abandon_alarm, on_abandoned);
 	alarm_init(&d->handover_alarm, on_handover);
+	d->supervisor.owner = d->egress.owner = d;
 	d->supervisor.name = "supervisor";
 	d->supervisor.program = d->programs.supervisor;
 	d->supervisor.argv = d->supervisor_argv.argv;
@@ -450,6 +464,32 @@ void peers_init(struct daemon *d)
 	d->egress.argv = d->egress_argv.argv;
 	d->egress.ops = &egress_ops;
 	d->egress.poller = &d->poller;
+}
+
+/* After another agentboxd: the supervisor has made room, egress is still there. */
+static void go_on(struct daemon *d)
+{
+	if (service_running(&d->egress))
+		service_resume(&d->egress);
+	else
+		service_start_soon(&d->egress);
+	if (service_running(&d->egress) && !service_outdated(&d->egress))
+		tell_egress_policies(d);
+	daemon_renew(d);
+	d->supervisor_ended_ms = clock_mono_ms();
+	if (d->jails.count > 0)
+		keep_for_next(d);
+	service_start_soon(&d->supervisor);
+}
+
+int peers_start(struct daemon *d, struct err *e)
+{
+	if (d->resumed) {
+		go_on(d);
+		return 0;
+	}
+	int r = service_start(&d->egress, e);
+	return r < 0 ? r : service_start(&d->supervisor, e);
 }
 
 void peers_tell_policies(struct daemon *d)

@@ -1,5 +1,4 @@
 #include "jail/policies.h"
-#include "base/clock.h"
 #include "base/fd.h"
 #include "base/id.h"
 #include "base/mem.h"
@@ -9,7 +8,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -146,25 +144,6 @@ static int gather(struct inputs *in, const struct policies_source *s, struct err
 
 /* ---- running it ---- */
 
-/* Until EOF or the deadline.  What does not fit is dropped: it is for people. */
-static void collect(int fd, int64_t until_ms, struct buf *said)
-{
-	char piece[1024];
-	for (;;) {
-		int64_t left = until_ms - clock_mono_ms();
-		struct pollfd p = {.fd = fd, .events = POLLIN};
-		int n = left > 0 ? poll(&p, 1, (int)left) : 0;
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return;
-		ssize_t k = read(fd, piece, sizeof(piece));
-		if (k <= 0)
-			return;
-		(void)buf_put(said, piece, (size_t)k);
-	}
-}
-
 static int verdict(int status, const struct buf *said, struct err *e)
 {
 	if (WIFEXITED(status) && WEXITSTATUS(status) == POLICYC_OK)
@@ -179,37 +158,18 @@ static int verdict(int status, const struct buf *said, struct err *e)
 	char how[32];
 	child_status_text(status, how);
 	return err_set(
-	        e, -EIO, "agentbox-policyc ended with %s: %.160s", how, said->p ? said->p : "");
+	        e, -EIO, "agentbox-policyc ended with %s: %.400s", how, said->p ? said->p : "");
 }
 
 static int run_policyc(const struct inputs *in, const char *path, struct buf *said, struct err *e)
 {
-	int ends[2];
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return err_errno(e, "pipe");
-	auto_close int rd = ends[0];
-	auto_close int wr = ends[1];
 	const struct child_spec spec = {.path = path,
 	        .argv = (const char *const *)in->argv,
 	        .fds = in->fds,
 	        .nfds = in->nfds,
-	        .stderr_fd = wr,
 	        .no_network = true};
-	struct child c = CHILD_NONE;
-	int64_t until = clock_mono_ms() + POLICIES_COMPILE_MS;
-	int r = child_start(&spec, &c, e);
-	if (r < 0)
-		return r;
-	fd_close(take_fd(wr));
-	collect(rd, until, said);
-	int64_t left = until - clock_mono_ms();
-	int status = child_reap(&c, left > 0 ? (int)left : 0);
-	if (status >= 0)
-		return verdict(status, said, e);
-	child_kill(&c);
-	(void)child_reap(&c, -1); /* its status is ours: SIGKILL */
-	return err_set(
-	        e, -ETIME, "agentbox-policyc did not end within %d s", POLICIES_COMPILE_MS / 1000);
+	int status = child_run(&spec, POLICIES_COMPILE_MS, said, e);
+	return status < 0 ? status : verdict(status, said, e);
 }
 
 /* ---- what comes back ---- */
@@ -242,6 +202,17 @@ static int take_set(struct policies *p, int out, uint64_t generation, struct err
 	return 0;
 }
 
+struct policies *policies_again(int memfd, uint64_t generation, struct err *e)
+{
+	struct policies *p = xnew(struct policies);
+	p->memfd = -1;
+	if (take_set(p, memfd, generation, e) < 0) {
+		policies_free(p);
+		return NULL;
+	}
+	return p;
+}
+
 struct policies *policies_load(
         const struct policies_source *s, uint64_t generation, struct buf *said, struct err *e)
 {
@@ -251,14 +222,7 @@ struct policies *policies_load(
 		r = run_policyc(&in, s->policyc, said, e);
 	if (r < 0)
 		return NULL;
-	struct policies *p = xnew(struct policies);
-	p->memfd = -1;
-	r = take_set(p, in.fds[0], generation, e);
-	if (r < 0) {
-		policies_free(p);
-		return NULL;
-	}
-	return p;
+	return policies_again(in.fds[0], generation, e);
 }
 
 void policies_free(struct policies *p)

@@ -34,6 +34,8 @@ struct policies {
  * Blocks until policyc ends, at most POLICIES_COMPILE_MS.  Returns owned, or NULL with *e. */
 struct policies *policies_load(
         const struct policies_source *s, uint64_t generation, struct buf *said, struct err *e);
+/* The bytes of an earlier one (borrowed), for when the files do not hold. */
+struct policies *policies_again(int memfd, uint64_t generation, struct err *e);
 void policies_free(struct policies *p); /* NULL is fine */
 
 /* The root of the jails of policy `i`, made where it is missing. */

@@ -98,7 +98,7 @@ static void drop_kit(struct pool *p, struct kit *k)
 	(void)pool_end_lease(p, base, NULL); /* kept where it has to be */
 }
 
-static void empty(struct pool *p)
+void pool_empty(struct pool *p)
 {
 	list_for_each (at, &p->kits, struct pooled, link)
 		drop_kit(p, unwrap(p, at));
@@ -108,13 +108,13 @@ void pool_done(struct pool *p)
 {
 	if (!p->kits.next)
 		return;
-	empty(p);
+	pool_empty(p);
 	(void)pool_clear_leftovers(p); /* the rest is the next start's */
 }
 
 void pool_reset(struct pool *p, const struct policy_set *set)
 {
-	empty(p);
+	pool_empty(p);
 	p->set = set;
 	memset(p->wanted, 0, sizeof(p->wanted));
 	int dflt = policy_find(set, "default");

@@ -37,6 +37,7 @@ struct pool {
 
 void pool_init(struct pool *p, struct leases *leases, const struct cgroup_tree *tree);
 void pool_done(struct pool *p);
+void pool_empty(struct pool *p); /* frees what waits */
 /* Frees what waits; from now on kits are made for `set`. */
 void pool_reset(struct pool *p, const struct policy_set *set);
 

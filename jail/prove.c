@@ -64,7 +64,7 @@ int daemon_prove(struct daemon *d, struct err *e)
 	tell_layers(&d->host);
 	if (d->host.unproven[0]) {
 		log_err("no policy is served: the self-test failed: %s", d->host.unproven);
-		return err_set(e, -ENOPKG, "the self-test failed: %.200s", d->host.unproven);
+		return err_set(e, -ENOPKG, "the self-test failed: %s", d->host.unproven);
 	}
 	tell_policies(&d->host, set);
 	log_info("self-test: %d layers proven in %lld ms", __builtin_popcount(d->host.layers),

@@ -8,6 +8,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/version.h"
 #include "jail/checkup.h"
 #include "jail/daemon.h"
 #include "jail/mounts.h"
@@ -109,13 +110,16 @@ static int open_agent(const struct daemon *d, const char *name, struct err *e)
 	return r < 0 ? r : take_fd(fd);
 }
 
-/* What could not be done for the limits of a session: refused where the policy requires them, else
- * the session is opened as it is, and the run's record says what is missing. */
+/* What could not be done for the limits of a session is refused.  Where the host has nothing that
+ * could, and the policy does not require it, the session is opened as it is, and the run's record
+ * says what is missing. */
 static int without_limits(struct daemon *d, struct disks_ask *ask, const struct policy *policy,
         struct disk *ret, struct disks_job *job, const struct err *why, struct err *e)
 {
+	bool has_means = d->disks.method != JAIL_DISK_NONE;
 	/* Without room least of all: the host's disk is what the limit is for. */
-	if (why->code == -ENOSPC || policy->required & LAYER_BIT(LAYER_LIMIT_DISK))
+	if (has_means || why->code == -ENOSPC ||
+	        policy->required & LAYER_BIT(LAYER_LIMIT_DISK))
 		return err_set(e, why->code, "%s", why->text);
 	ask->as_it_is = true;
 	int r = disks_session(&d->disks, ask, ret, job, e);
@@ -291,8 +295,10 @@ static int find_live(struct daemon *d, uint64_t id, struct jail **ret, struct er
 
 static int op_hello(void *ctx, struct broker_call *c, struct err *e)
 {
-	(void)c;
 	(void)e;
+	const struct daemon *d = ctx;
+	(void)str_copy(c->reply.version, sizeof(c->reply.version), AGENTBOX_VERSION);
+	c->reply.since_ms = d->since_ms;
 	daemon_became_ready(ctx);
 	return 0;
 }
@@ -313,7 +319,7 @@ static int op_exec(void *ctx, const struct jail_exec *m, struct broker_call *c, 
 	r = launch_exec(&j->l, &program, &stdio, e);
 	if (r < 0)
 		return r;
-	j->execs++;
+	jails_asked(j);
 	if (m->flags & JAIL_MAKE_PROGRAM)
 		r = jails_keep_program(j, &stdio, e);
 	if (r < 0) {

@@ -360,7 +360,7 @@ static void judge(const struct findings *f, struct host *h)
 		if (!((h->layers | h->fallback) & bit) || (f->looked & ~f->broken & bit))
 			continue;
 		h->disproved |= bit;
-		(void)snprintf(h->detail[l], LAYER_TEXT_MAX, "self-test: %.80s",
+		(void)snprintf(h->detail[l], LAYER_TEXT_MAX, "self-test: %.180s",
 		        f->looked & bit ? f->text[l] : "nobody looked");
 		(void)str_copy(h->remedy[l], LAYER_TEXT_MAX,
 		        "start agentboxd under no seccomp filter, tracer, LSM or emulator that "

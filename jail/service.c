@@ -3,6 +3,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "jail/layout.h"
 #include "proto/msg.h"
 
 #include <string.h>
@@ -155,6 +156,16 @@ static int run(struct service *s, int theirs, struct err *e)
 	return child_start(&spec, &s->child, e);
 }
 
+static int watch(struct service *s, struct err *e)
+{
+	int r = poller_add(s->poller, &s->control, s->sock, EPOLLIN, on_control, e);
+	if (r == 0)
+		r = poller_add(s->poller, &s->pidfd, s->child.pidfd, EPOLLIN, on_pidfd, e);
+	if (r < 0)
+		service_done(s);
+	return r;
+}
+
 int service_start(struct service *s, struct err *e)
 {
 	int ends[2];
@@ -174,13 +185,9 @@ int service_start(struct service *s, struct err *e)
 		return r;
 	s->sock = take_fd(ours);
 	outbox_init(&s->outbox, s->sock);
-	r = poller_add(s->poller, &s->control, s->sock, EPOLLIN, on_control, e);
-	if (r == 0)
-		r = poller_add(s->poller, &s->pidfd, s->child.pidfd, EPOLLIN, on_pidfd, e);
-	if (r < 0) {
-		service_done(s);
+	r = watch(s, e);
+	if (r < 0)
 		return r;
-	}
 	log_info("%s started (pid %d)", s->name, s->child.pid);
 	s->ops->started(s);
 	return 0;
@@ -202,6 +209,50 @@ static void try_restart(struct alarm *a)
 	}
 }
 
+void service_start_soon(struct service *s)
+{
+	alarm_set(s->poller, &s->restart, 0);
+}
+
+static void resume(struct service *s)
+{
+	struct err e;
+	if (watch(s, &e) == 0) {
+		watch_output(s);
+		return;
+	}
+	log_err("%s: %s", s->name, e.text);
+	if (!s->stopping)
+		schedule(s);
+}
+
+void service_resume(struct service *s)
+{
+	outbox_init(&s->outbox, s->sock);
+	log_info("%s (pid %d) is taken over", s->name, s->child.pid);
+	resume(s);
+}
+
+void service_retire(struct service *from, struct service *to)
+{
+	poller_remove(from->poller, &from->control);
+	poller_remove(from->poller, &from->pidfd);
+	service_init(to);
+	to->name = from->name;
+	to->program = from->program;
+	to->ops = from->ops;
+	to->poller = from->poller;
+	to->owner = from->owner;
+	to->child = from->child;
+	to->sock = take_fd(from->sock);
+	to->started_ms = from->started_ms;
+	to->file = from->file;
+	to->stopping = true;
+	outbox_move(&from->outbox, &to->outbox);
+	from->child = (struct child)CHILD_NONE;
+	resume(to);
+}
+
 void service_fail(struct service *s, const char *why)
 {
 	log_err("%s (pid %d) is ended: %s", s->name, s->child.pid, why);
@@ -211,13 +262,7 @@ void service_fail(struct service *s, const char *why)
 
 bool service_outdated(const struct service *s)
 {
-	struct stat now;
-	/* Not there: an installation is under way, or failed; what runs is better than that. */
-	if (!service_running(s) || stat(s->program, &now) < 0)
-		return false;
-	return now.st_dev != s->file.st_dev || now.st_ino != s->file.st_ino ||
-	       now.st_size != s->file.st_size || now.st_mtim.tv_sec != s->file.st_mtim.tv_sec ||
-	       now.st_mtim.tv_nsec != s->file.st_mtim.tv_nsec;
+	return service_running(s) && program_changed(s->program, &s->file);
 }
 
 void service_renew(struct service *s)

@@ -45,6 +45,7 @@ struct service {
 	const char *const *env;        /* borrowed, besides PATH; NULL: none */
 	const struct service_ops *ops; /* static */
 	struct poller *poller;         /* borrowed */
+	void *owner;                   /* borrowed: for its life */
 
 	struct child child;
 	int sock; /* owned, -1 */
@@ -62,6 +63,12 @@ struct service {
 void service_init(struct service *s);
 /* The first start: an error is the caller's; later ones are logged and tried again. */
 MUST_USE int service_start(struct service *s, struct err *e);
+/* The same, from the loop, errors included. */
+void service_start_soon(struct service *s);
+/* `child`, `sock` and what is said of them are those of a former agentboxd in this process. */
+void service_resume(struct service *s);
+/* What runs goes to `to`, which is not started again when it ends; `from` may be started anew. */
+void service_retire(struct service *from, struct service *to);
 bool service_running(const struct service *s);
 /* Queues a message; fds are taken.  A service that is not running gets nothing. */
 void service_send(struct service *s, void *msg, size_t n, const int *fds, int nfds);

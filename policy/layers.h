@@ -47,7 +47,7 @@ enum layer {
 
 #define LAYER_BIT(l) ((uint32_t)1 << (l))
 /* One line of what was found of a layer, or of what to do where it is missing. */
-enum { LAYER_TEXT_MAX = 96 };
+enum { LAYER_TEXT_MAX = 200 };
 
 enum layer_kind { LAYER_KIND_ISOLATION, LAYER_KIND_LIMIT };
 

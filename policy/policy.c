@@ -106,7 +106,7 @@ int policy_proven(const struct policy *p, const char *unproven, struct err *e)
 	if (!*unproven)
 		return 0;
 	return err_set(e, -ENOPKG,
-	        "policy '%s' is not served: the self-test failed: %.120s; remedy: mend that, then "
+	        "policy '%s' is not served: the self-test failed: %s; remedy: mend that, then "
 	        "abctl reload",
 	        p->name, unproven);
 }

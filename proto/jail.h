@@ -143,6 +143,8 @@ struct jail_reply {
 	int64_t make_us;   /* how long the making took */
 	struct err err;    /* code 0: success */
 	struct jail_resources resources; /* STATS */
+	char version[24];                /* HELLO: agentboxd's, and since when it is this one */
+	int64_t since_ms;                /* wall clock */
 	/* DOCTOR: one line a layer, and what to do where it is missing */
 	char detail[LAYER_COUNT][LAYER_TEXT_MAX];
 	char remedy[LAYER_COUNT][LAYER_TEXT_MAX];

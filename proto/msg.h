@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { MSG_FDS = 8, MSG_MAX = 8192 };
+enum { MSG_FDS = 8, MSG_MAX = 16384 };
 #define MSG_MAGIC 0x41425831u /* "ABX1" */
 
 struct msg_head {

@@ -51,11 +51,19 @@ void api_healthz(struct daemon *d, struct http_request *r)
 
 void api_version(struct daemon *d, struct http_request *r)
 {
-	(void)d;
 	auto_buf struct buf b = BUF_INIT(SYSTEM_JSON_MAX);
 	struct jw w = JW_INIT(&b);
+	const char *version;
+	char since[CLOCK_TEXT_MAX];
+	clock_rfc3339(jails_agentboxd(d->jails, &version), since);
 	jw_open(&w, NULL, '{');
 	jw_str(&w, "version", AGENTBOX_VERSION);
+	if (version[0]) {
+		jw_open(&w, "agentboxd", '{');
+		jw_str(&w, "version", version);
+		jw_str(&w, "since", since);
+		jw_close(&w, '}');
+	}
 	jw_close(&w, '}');
 	reply_json(r, 200, &b);
 }

@@ -48,6 +48,8 @@ struct jails {
 	bool lost, told;
 	bool refused; /* lost because of its policies */
 	struct jails_calls calls;
+	char version[24]; /* agentboxd's, "" until it has answered */
+	int64_t since_ms;
 };
 
 static void tell_lost(struct loop_hook *h);
@@ -286,6 +288,11 @@ void jails_why(const struct jail_exited *x, char ret[JAILS_WHY])
 	        INIT_STAGES(STAGE_NAME)
 #undef STAGE_NAME
 	};
+	if (x->stage == INIT_STAGE_REQUEST && x->error == ETIMEDOUT) {
+		(void)snprintf(ret, JAILS_WHY,
+		        "PID 1 of the jail takes no request; is the jail stopped or frozen?");
+		return;
+	}
 	bool known = x->stage >= 0 && x->stage < INIT_STAGE_COUNT;
 	bool own = x->stage == INIT_STAGE_EXEC || x->stage == INIT_STAGE_NONE;
 	(void)snprintf(ret, JAILS_WHY, "%s%s%s",
@@ -520,6 +527,21 @@ static void readable(struct op *op, int res, uint32_t flags)
 	loop_poll(j->daemon->loop, &j->in, j->sock, POLLIN, false, readable);
 }
 
+static void got_hello(void *ctx, const struct jail_reply *r, int fds[MSG_FDS])
+{
+	struct jails *j = ctx;
+	(void)fds;
+	if (msg_text_ok(r->version, sizeof(r->version)))
+		memcpy(j->version, r->version, sizeof(j->version));
+	j->since_ms = r->since_ms;
+}
+
+int64_t jails_agentboxd(const struct jails *j, const char **ret_version)
+{
+	*ret_version = j->version;
+	return j->since_ms;
+}
+
 void jails_start(struct jails *j)
 {
 	int rc = fd_set_nonblock(j->sock, 1);
@@ -529,7 +551,7 @@ void jails_start(struct jails *j)
 		return;
 	}
 	loop_poll(j->daemon->loop, &j->in, j->sock, POLLIN, false, readable);
-	submit_simple(j, JAIL_HELLO, 0, NULL, NULL);
+	submit_simple(j, JAIL_HELLO, 0, got_hello, j);
 }
 
 /* The hook: nothing to do until the socket ended.  Requests stay without a reply then: one that

@@ -52,6 +52,8 @@ struct jails_calls {
 /* `sock` is borrowed for life. */
 struct jails *jails_new(struct daemon *d, int sock, const struct jails_calls *calls);
 void jails_free(struct jails *j);
+/* Its version ("" until it has answered HELLO), and since when that program runs (wall clock). */
+int64_t jails_agentboxd(const struct jails *j, const char **ret_version);
 void jails_start(struct jails *j); /* reads from the socket, says JAIL_HELLO */
 
 /* ---- requests ---- */

@@ -10,6 +10,7 @@
 enum {
 	INDEX_STEP = 64 << 10, /* a seek scans at most this much */
 	SCAN_CHUNK = 256 << 10,
+	ROOM_KEPT = 256 << 10, /* of the buffer for lines to be written */
 };
 
 /* ---- lines ---- */
@@ -64,6 +65,8 @@ int logline_encode(struct logline_writer *out, uint64_t seq, const char *session
         enum event_type t, const char *members, size_t n)
 {
 	struct buf *b = &out->line;
+	if (b->room > ROOM_KEPT)
+		buf_done(b); /* one long line, and the next are short */
 	buf_clear(b);
 	struct jw w = JW_INIT(b);
 	buf_putc(b, '{');

@@ -30,6 +30,7 @@
 #include "supervisor/store.h"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -37,6 +38,8 @@
 #include <unistd.h>
 
 enum { RING_ENTRIES = 1024, EXIT_SYSTEM = 111 };
+/* A buffer as large as a line, a prompt or an answer goes back to the host when it is freed. */
+enum { LARGE_BYTES = 256 << 10 };
 
 /* ---- the parts ---- */
 
@@ -127,11 +130,22 @@ static void end(struct daemon *d)
 	store_close(d->store);
 }
 
+/* By itself glibc raises both with every large buffer that is freed, up to 32 and 64 MiB, and keeps
+ * as much for the next; and it gives each thread a heap, of which the one besides this has a copy
+ * of what it writes. */
+static void keep_no_memory(void)
+{
+	(void)mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
+	(void)mallopt(M_TRIM_THRESHOLD, 2 * LARGE_BYTES);
+	(void)mallopt(M_ARENA_MAX, 1);
+}
+
 int main(int argc, char **argv)
 {
 	static struct daemon d;
 	struct arguments c;
 	struct err e;
+	keep_no_memory();
 	log_init("agentbox-supervisor", LOG_LEVEL_INFO);
 	if (arguments_parse(argc, argv, &c, &e) < 0) {
 		log_err("%s", e.text);

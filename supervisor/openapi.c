@@ -26,7 +26,8 @@ struct schema {
 static const struct schema schemas[] = {
 	{ "Problem", "type:s title:s status:i detail:s hint:s", NULL },
 	{ "Health", "status:s=ok|degraded|unproven|draining runsUnsaved:i detail:s", NULL },
-	{ "Version", "version:s", NULL },
+	{ "Version", "version:s agentboxd:Agentboxd", NULL },
+	{ "Agentboxd", "version:s since:s", NULL },
 	{ "Reload", "reloaded:b", NULL },
 	{ "Stats",
 	  "version:s uptimeMs:i sessions:i runsRunning:i runsQueued:i runsUnsaved:i "

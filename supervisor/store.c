@@ -14,10 +14,13 @@
 #include "supervisor/stats.h"
 #include "supervisor/store_private.h"
 
+#include <malloc.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+
+enum { LARGE_BYTES = 256 << 10 };
 
 /* ---- the queue ---- */
 
@@ -31,8 +34,18 @@ void store_submit(struct store *st, struct job *j)
 
 /* ---- the writer thread ---- */
 
+static bool is_large(const struct step *s)
+{
+	for (size_t i = 0; i < s->nparams; i++)
+		if (s->params[i].type != 'i' && s->params[i].n >= LARGE_BYTES)
+			return true;
+	return false;
+}
+
 static int run_write(struct store *st, enum write w, const struct step *step, struct err *e)
 {
+	if (step && is_large(step))
+		st->large = true;
 	return db_run(st->db, w, step ? step->params : NULL, step ? step->nparams : 0, e);
 }
 
@@ -94,11 +107,22 @@ static void run_group(struct store *st, struct list *jobs)
 	fail_group(jobs, rc, &e);
 }
 
+/* A row of megabytes is as many pages of SQLite's, and what is kept lies behind them. */
+static void give_memory_back(struct store *st)
+{
+	st->large = false;
+	pthread_mutex_unlock(&st->lock);
+	(void)malloc_trim(0);
+	pthread_mutex_lock(&st->lock);
+}
+
 static void *writer(void *arg)
 {
 	struct store *st = arg;
 	pthread_mutex_lock(&st->lock);
 	for (;;) {
+		if (list_empty(&st->queue) && st->large)
+			give_memory_back(st);
 		while (list_empty(&st->queue) && !st->closing)
 			pthread_cond_wait(&st->work, &st->lock);
 		if (list_empty(&st->queue))

@@ -44,6 +44,7 @@ struct store {
 	pthread_cond_t work, idle;
 	struct list queue, finished;
 	bool busy, closing;
+	bool large; /* the writer's: a large row was written since it gave memory back */
 	uint64_t commits, errors;
 	int wake_fd; /* eventfd: something is in `finished` */
 	struct op wake;

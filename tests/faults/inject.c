@@ -15,6 +15,7 @@
  * kill=N/M: agentboxd itself is killed, at the site N/M of the way through all sites; no process of
  * a jail may survive it.  Prints the site; starting another daemon is the caller's.
  */
+#include "base/mem.h"
 #include "tests/faults/calls.h"
 #include "tests/faults/trace.h"
 #include "tests/faults/watch.h"
@@ -114,6 +115,22 @@ static bool is_alive(const struct outcome *o)
 
 /* ---- one fault ---- */
 
+/* What an error of a call means is said instead of its name. */
+static const struct {
+	int nr, error;
+	const char *word;
+} other_words[] = {
+        /* the other end is taken to be gone: of the supervisor, which is started anew, ... */
+        {SYS_recvmsg, ECONNRESET, "the daemon closed the connection"},
+        {SYS_recvmsg, ECONNRESET, "the connection to the daemon was lost"},
+        {SYS_sendmsg, EPIPE, "the daemon closed the connection"},
+        {SYS_sendmsg, EPIPE, "the connection to the daemon was lost"},
+        /* ... or of PID 1 and agentboxd for each other, which ends the jail */
+        {SYS_recvmsg, ECONNRESET, "the command was ended: killed"},
+        {SYS_fcntl, EINVAL, "not a sealed memfd"},
+        {SYS_mount_setattr, EINVAL, "has no idmapped mounts"},
+};
+
 static bool names_it(const struct outcome *o, const struct plan *p)
 {
 	enum { KILLED = 128 + SIGKILL };
@@ -123,14 +140,10 @@ static bool names_it(const struct outcome *o, const struct plan *p)
 		return true;
 	if (p->fault != FAULT_ERROR)
 		return strstr(o->said, "killed") || strstr(o->said, "the jail ended by itself");
-	/* The supervisor is taken to be gone and started anew; what clients have begun ends with
-	 * it. */
-	if ((p->error == ECONNRESET || p->error == EPIPE) && p->site.kind == KIND_DAEMON &&
-	        strstr(o->said, "the daemon closed the connection"))
-		return true;
-	/* what the kernel answers for a file that can have no seals */
-	if (p->error == EINVAL && p->site.nr == SYS_fcntl && strstr(o->said, "not a sealed memfd"))
-		return true;
+	for (size_t i = 0; i < ARRAY_LEN(other_words); i++)
+		if (p->site.nr == other_words[i].nr && p->error == other_words[i].error &&
+		        strstr(o->said, other_words[i].word))
+			return true;
 	/* what cannot be read back is as bad as what is read back wrong */
 	return strstr(o->said, strerror(p->error)) || strstr(o->said, "is not what was set");
 }

@@ -136,7 +136,7 @@ ok 'the example policy is a policy' abctl policy lint packaging/examples/policy-
 
 # shellcheck disable=SC2119 # it needs no arguments here
 start_daemon || { echo "not ok $((count + 1)) - start"; echo "1..$((count + 1))"; exit 1; }
-like 'version of both' "$(abctl version | tr '\n' ' ')" '^abctl [0-9.]+ agentboxd [0-9.]+ $'
+like 'version of both' "$(abctl version | tr '\n' ' ')" '^abctl [0-9.]+ agentboxd [0-9.]+, since [0-9-]+T[0-9:.]+Z agentbox-supervisor [0-9.]+ $'
 abctl run hello -s 'ann/a goal' -p 'good morning' >"$T/out" 2>"$T/err"
 is 'a run' $? 0
 like 'as plain text' "$(cat "$T/out")" '^Hello! You said: good morning$'

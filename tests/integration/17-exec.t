@@ -93,6 +93,21 @@ abctl cancel "$run" >/dev/null
 wait_for 20 has_status "$run" cancelled
 ok 'as does that of the run' wait_for 10 ps_has "l.runs.length===0"
 
+# A PID 1 that takes no request: the command is told so, and not started later either.
+run=$(detach slow -s u/a -p x)
+wait_for 20 has_status "$run" running
+ok 'a command joins the next one' wait_for 20 joined 'echo joined'
+init=$(child_pid agentbox-init)
+kill -STOP "$init"
+timeout 60 "$BIN/abctl" --socket "$T/sock" exec "$session" -- sh -c 'echo late >late; sleep 100' >"$T/out" 2>"$T/err"
+is 'one that PID 1 does not take is answered' $? 126
+like 'with the reason' "$(cat "$T/err")" 'PID 1 of the jail takes no request; is the jail stopped or frozen'
+kill -CONT "$init"
+ok 'the jail serves on when PID 1 does' wait_for 20 joined 'echo joined'
+is 'and nothing is left of what was given up' "$(abctl exec "$session" -- sh -c 'cat /proc/[0-9]*/cmdline 2>/dev/null | tr "\\0" " " | grep -c "sleep 10[0]"' 2>/dev/null)" 0
+abctl cancel "$run" >/dev/null
+wait_for 20 has_status "$run" cancelled
+
 # Starting at the same moment: whoever is second waits for the jail of the first.
 for _ in $(seq 10); do
 	abctl exec "$session" -- sleep 0.1 2>>"$T/together" &

@@ -119,7 +119,7 @@ ok 'a reload that fails says so' wait_for 10 grep -q 'reload failed' "$T/log"
 ok 'and keeps the old policies' has added
 ok 'which work' abctl jail --policy added -- true
 chmod 666 "$T/etc/policy/added.yaml"
-ok 'abctl reload gets the reason' exits 111 "$BIN/abctl" --socket "$T/sock" reload
+ok 'abctl reload gets the reason' exits 100 "$BIN/abctl" --socket "$T/sock" reload
 like 'with the file' "$(cat "$T/out")" 'added.yaml'
 kill -TERM "$DAEMON"
 ok 'SIGTERM stops it' wait_for 20 test -e "$T/code"

@@ -16,6 +16,11 @@ mkdir "$home"
 # inside LAUNCHER...: this script's daemon in the cgroup $home, one jail in it; says what it saw
 cat >"$T/inner.sh" <<'S'
 . tests/integration/lib.sh
+# One on its way out, which giving 1 GB back takes a moment: it is listed and cannot be moved.
+python3 -c 'import os, time; b = b"x" * (1 << 30); os.write(1, b"\n"); time.sleep(60)' >"$T/large" &
+large=$!
+wait_for 20 test -s "$T/large"
+kill -9 $large
 start_daemon
 echo "jail: $(abctl jail -- sh -c 'echo hi; exit 7' 2>/dev/null) $?"
 echo "tree: $(daemon_cgroup)"

@@ -28,7 +28,7 @@ for i in $(seq 0 $((places - 1))); do
 	status=$?
 	is "killed at $(head -n 1 "$T/site"): its jails end with it" $status 0
 	sed -n '2,$s/^/# /p' "$T/site"
-	wait "$DAEMON" 2>/dev/null
+	stop_daemon KILL # where it was not killed: the next places are worth a try
 	up || { echo "not ok $((count + 1)) - the next start"; break; }
 	held >"$T/now"
 	ok 'the next start leaves nothing of it' cmp -s "$T/before" "$T/now" || diff "$T/before" "$T/now" | sed 's/^/# /'

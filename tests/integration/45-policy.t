@@ -182,6 +182,23 @@ abctl run late -s u/l -p x --json >"$T/out"
 is 'a timeout' "$(json 'l.result.status' <"$T/out")" timeout
 is 'still yields its artifacts' "$(json 'l.result.artifacts.map(a=>a.path).join()' <"$T/out")" out/p.txt
 
+# A name that was answered is no leave to connect: the policy is asked again by each request.
+named() { printf 'extends: offline\negress: { inject: [ %s ] }\n' "$1" >"$T/etc/policy/named.yaml"; }
+named '{ host: a.agentbox, upstream: "http://127.0.0.1:9", allow_loopback: true }, { host: b.agentbox, upstream: "http://127.0.0.1:9", allow_loopback: true }'
+echo 'extends: default' >"$T/etc/policy/tight.yaml"
+chmod 644 "$T/etc/policy/tight.yaml"
+ok 'reload with a policy of two names' abctl reload
+asks() { # HOST [ADDRESS]: the code that a jail gets from the host, of its own address or of that one
+	abctl jail --policy named -- curl -sS -m 30 -o /dev/null -w '%{http_code} %{remote_ip}' ${2:+--resolve "$1:80:$2"} "http://$1/" 2>/dev/null
+}
+reply=$(asks a.agentbox)
+is 'a name of the policy goes out, where nobody listens' "${reply% *}" 502
+named '{ host: b.agentbox, upstream: "http://127.0.0.1:9", allow_loopback: true }'
+ok 'reload without that name' abctl reload
+is 'it is answered no more' "$(asks a.agentbox)" '000 '
+is 'and where its address is known still, the request is refused' "$(asks a.agentbox "${reply#* }")" "403 ${reply#* }"
+is 'while the other goes out by that address' "$(asks b.agentbox "${reply#* }")" "502 ${reply#* }"
+
 # egress: fails at once, with an event that names the host
 start=$(date +%s%N)
 abctl run net -s u/net -p x --json >"$T/out"

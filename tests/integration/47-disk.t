@@ -7,6 +7,19 @@ WANT=image
 MANY=200
 . tests/integration/disk.sh
 
+# what cannot be taken over is refused, also where the policy only warns, and stays as it is
+harness plain none "'i=0; while [ \$i -lt 600 ]; do touch p\$i; i=\$((i+1)); done; ls | wc -l'"
+harness count none "'ls | wc -l'"
+start_daemon --config "$T/etc/agentboxd.yaml"
+run plain over
+is 'more files than a limit' "$(result finalText)" 600
+run true over
+like 'that comes later' "$(result error)" 'layer limit.disk: .*\(remedy: .*limits.inodes'
+is 'has no run without it' "$(result status)" failed
+run count over
+is 'and they are all there' "$(result finalText)" 600
+stop_daemon
+
 # a host with neither: loop devices that are none, in a mount namespace of the daemon's own
 DAEMON_ENV=(unshare --mount --propagation private sh -c 'mount --bind /dev/null /dev/loop-control && exec "$@"' sh)
 policy lost 'filesystem: { volatile: true }

@@ -10,7 +10,7 @@ printf 'extends: default\nfilesystem: { mounts: [ { source: %s, target: /tools }
 : >"$T/etc/agentboxd.yaml"
 start_daemon --config "$T/etc/agentboxd.yaml" || { echo "not ok 1 - start"; echo 1..1; exit 1; }
 sweep() { abctl jail --policy tools -- /tools/sweep /tools/table "$1" </dev/null 2>"$T/err"; }
-lax() { timeout 300 "$TESTS/fakes/lax" filter "$T/tools" sweep /tools/table "$1" </dev/null 2>"$T/err"; }
+lax() { timeout 1200 "$TESTS/fakes/lax" filter "$T/tools" sweep /tools/table "$1" </dev/null 2>"$T/err"; }
 
 sweep refused >"$T/refused"
 status=$?

@@ -6,7 +6,7 @@
 mkdir -p "$T/etc/policy" "$T/etc/harnesses" "$T/tools"
 cp "$TESTS/escape/stubborn" "$T/tools/"
 printf 'extends: default\nfilesystem: { mounts: [ { source: %s, target: /tools } ] }\n' "$T/tools" >"$T/etc/policy/tools.yaml"
-printf -- '---\nbackend: exec\npolicy: tools\ncommand: [sh, -c, "cat >/tmp/s; exec sh /tmp/s"]\nlimits: { timeoutMs: 60000 }\n---\n' >"$T/etc/harnesses/sh.md"
+printf -- '---\nbackend: exec\npolicy: tools\ncommand: [sh, -c, "cat >/tmp/s; exec sh /tmp/s"]\nlimits: { timeoutMs: 300000 }\n---\n' >"$T/etc/harnesses/sh.md"
 
 # An image whose directories are links into the host, or no directories at all.
 image=$T/image

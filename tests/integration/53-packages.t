@@ -34,21 +34,29 @@ package() { # NAME DEPENDS: with a program, a configuration file, another tree a
 mkdir -p "$T/repo" "$T/etc/policy" "$T/tools"
 package greeter base-files
 package caller greeter
-(cd "$T/repo" && for p in greeter caller; do
-	dpkg-deb -f ${p}_1_all.deb
-	printf 'Filename: %s_1_all.deb\nSize: %s\nSHA256: %s\n\n' $p "$(stat -c %s ${p}_1_all.deb)" "$(sha256sum <${p}_1_all.deb | cut -d' ' -f1)"
-done >Packages)
+index() { # FILE...: their entries in a list of packages
+	local f
+	for f; do
+		dpkg-deb -f "$f"
+		printf 'Filename: %s\nSize: %s\nSHA256: %s\n\n' "$f" "$(stat -c %s "$f")" "$(sha256sum <"$f" | cut -d' ' -f1)"
+	done
+}
+(cd "$T/repo" && index greeter_1_all.deb caller_1_all.deb >Packages)
 chmod -R a+rX "$T/repo"
-node -e '
-	const [dir, to] = process.argv.slice(1), fs = require("fs");
-	const s = require("http").createServer((q, a) => {
-		const f = dir + "/" + q.url.replace(/^.*\//, "");
-		if (!fs.existsSync(f)) { a.statusCode = 404; return a.end(); }
-		a.end(fs.readFileSync(f));
-	}).listen(0, "127.0.0.1", () => fs.writeFileSync(to, String(s.address().port)));
-	setTimeout(() => process.exit(), 600000);' "$T/repo" "$T/port" &
-server=$!
-wait_for 30 test -s "$T/port"
+servers=()
+serve() { # DIR PORTFILE: its files over HTTP, those at its top under any path
+	node -e '
+		const [dir, to] = process.argv.slice(1), fs = require("fs");
+		const s = require("http").createServer((q, a) => {
+			const f = [dir + q.url, dir + q.url.replace(/^.*\//, "/")].find(fs.existsSync);
+			if (!f) { a.statusCode = 404; return a.end(); }
+			a.end(fs.readFileSync(f));
+		}).listen(0, "127.0.0.1", () => fs.writeFileSync(to, String(s.address().port)));
+		setTimeout(() => process.exit(), 600000);' "$1" "$2" &
+	servers+=($!)
+	wait_for 30 test -s "$2"
+}
+serve "$T/repo" "$T/port"
 
 ln -s / "$T/hostroot"
 cat >"$T/etc/policy/images.yaml" <<EOF
@@ -112,6 +120,40 @@ run() { abctl run "$1" -s "u/$1" -p x --json 2>"$T/err" | json 'l.result.status+
 is 'a run as inner root installs, and its files come back' "$(run root | tr '\n' ' ')" 'succeeded out/log,out/said 0 greeter was here yes '
 like 'one as the agent does not' "$(run agent | tr '\n' ' ')" '^failed out/log 1000'
 
+# ---- the example of the documentation, line for line; the places and the mirror are this test's ----
+mkdir -p "$T"/{mirror/debian/dists/stable/main/binary-amd64,mirror/debian/pool}
+greeting='Hello, world!'
+mkdir -p "$T"/hello/{DEBIAN,usr/bin}
+printf 'Package: hello\nVersion: 2\nArchitecture: all\nDepends: base-files\nMaintainer: x <x@y.z>\nDescription: greets\n' >"$T/hello/DEBIAN/control"
+printf '#!/bin/sh\necho "%s"\n' "$greeting" >"$T/hello/usr/bin/hello"
+chmod 755 "$T/hello/usr/bin/hello"
+(cd "$T/mirror/debian" && dpkg-deb --build --root-owner-group "$T/hello" pool/hello_2_all.deb >/dev/null &&
+	index pool/hello_2_all.deb >dists/stable/main/binary-amd64/Packages && cd dists/stable &&
+	printf 'Suite: stable\nCodename: stable\nArchitectures: amd64\nComponents: main\nSHA256:\n %s %s main/binary-amd64/Packages\n' \
+		"$(sha256sum <main/binary-amd64/Packages | cut -d' ' -f1)" "$(stat -c %s main/binary-amd64/Packages)" >Release)
+serve "$T/mirror" "$T/mirror.port"
+# No network here, and no key to sign with: the image's apt is told so.
+cat >"$T/tools/debootstrap" <<EOF
+#!/usr/bin/env bash
+[ "\$*" = "--variant=minbase stable $T/images/debian http://deb.debian.org/debian" ] || { echo "unknown: \$*"; exit 1; }
+. tests/integration/image.sh
+debian_image $T/images/debian apt
+mkdir -p $T/images/debian/etc/apt/apt.conf.d
+printf 'Acquire::AllowInsecureRepositories "true";\nAPT::Get::AllowUnauthenticated "true";\n' >$T/images/debian/etc/apt/apt.conf.d/unsigned
+EOF
+chmod 755 "$T/tools/debootstrap"
+mkdir "$T/images"
+sed -n '/^# 1. an image/,/^```/p' docs/POLICY.md | grep -v '^```' | sed \
+	-e "s,/srv/images,$T/images,g" -e "s,/etc/agentbox,$T/etc,g" \
+	-e "s#upstream: \"https://deb.debian.org\"#upstream: \"http://127.0.0.1:$(cat "$T/mirror.port")\", allow_loopback: true#" >"$T/example.sh"
+is 'the example has its four steps' "$(grep -c '^# [1-4]\. ' "$T/example.sh")" 4
+PATH=$T/tools:$(cd "$BIN" && pwd):$PATH AGENTBOX_SOCKET=$T/sock bash -e "$T/example.sh" >"$T/said" 2>&1
+is 'and goes through' $? 0
+ok 'greeted by the jail' grep -qx "$greeting" "$T/said"
+is 'and by the run' "$(abctl artifacts "$(abctl runs -s me/packages --json | json 'l.runs[0].runId')" get out/said)" "$greeting"
+ok 'which nothing of is left in the image' test ! -e "$T/images/debian/usr/bin/hello"
+tail -n 30 "$T/said" | sed 's/^/# /'
+
 # ---- the layer ----
 is 'the image is as it was' "$(sum)" "$before"
 is 'the next jail has nothing of it' "$(root -- sh -c 'command -v greeter; ls /var/lib/greeter /var/games/greeter 2>/dev/null; echo none')" none
@@ -122,7 +164,7 @@ is 'what is closed in the image stays closed to the agent' "$(agent -- sh -c 'ca
 is 'and is inner root'"'"'s' "$(root -- sh -c 'cut -d: -f1 /etc/shadow')" root
 is 'set-uid programs do nothing' "$(root -- sh -c 'cp /usr/bin/id /usr/bin/i; chmod 4755 /usr/bin/i; perl -e "\$( = \$) = 1000; \$< = \$> = 1000; exec qw(/usr/bin/i -u)"')" 1000
 is 'without inner_root: packages the image is read-only' "$(abctl jail --policy plain --user root -- sh -c 'touch /usr/x 2>&1 | grep -c Read-only; grep -c overlay /proc/self/mountinfo' 2>/dev/null)" "$(printf '1\n0')"
-is 'no host path shows but the image and what the policy mounts' "$(root -- grep -v -e " $T/image/" -e " $T/repo " /proc/self/mountinfo | grep -c "$T")" 0
+is 'no host path shows but the image and what the policy mounts' "$(root -- cat /proc/self/mountinfo | awk -v t="$T" '$4 ~ t "/(image/.*|repo)$" { seen++; next } index($0, t) { bad++ } END { print (seen > 0), bad + 0 }')" '1 0'
 like "the host's own root is no image" "$(abctl jail --policy host --user root -- true 2>&1)" "is the host's own root"
 
 # ---- and no more than that: the shipped filter, and capabilities that reach nothing ----
@@ -160,5 +202,5 @@ unshare -m -n -i -u -p -f sh -c 'mount --make-rprivate / && mount -t tmpfs t /tm
 	sub c { my @a = @_; my \$n = shift @a; syscall(\$n, @a) < 0 ? 0 : 1 }
 	print c(165, q(t), q(/tmp), q(tmpfs), 0, 0) + c(272, 0x20000) + c(41, 2, 3, 1) + c(41, 17, 3, 3) + c(430, q(tmpfs), 0) + c(133, q(/tmp/disk), 24960, 2048), qq(\n)"' >"$T/lax"
 is 'as root of the host, in namespaces of its own, six of them do' "$(cat "$T/lax")" 6
-kill "$server"
+kill "${servers[@]}"
 finish

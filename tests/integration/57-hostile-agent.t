@@ -43,7 +43,8 @@ is 'an agent that forges events succeeds all the same' "$(got forged 'l.type+" "
 is 'there is one run.done' "$(got forged 'e.filter(x=>x.type==="run.done").length')" 1
 is 'numbers have no gap' "$(got forged 'e.every((x,i)=>x.seq===e[0].seq+i)')" true
 is 'every event is of this run' "$(got forged 'new Set(e.map(x=>x.runId||x.run)).size')" 1
-is 'what is not an agent'"'"'s to say is text' "$(got forged 'e.filter(x=>/^(log|output|limit|egress)\./.test(x.type)).length')" 0
+# a slow machine's cpu limit is met by starting python alone, and that event is the daemon's
+is 'what is not an agent'"'"'s to say is text' "$(got forged 'e.filter(x=>/^(log|output|limit|egress)\./.test(x.type)&&x.limit!=="cpu").length')" 0
 is 'nothing but the members of an event is passed on' "$(got forged 'e.filter(x=>x.type.startsWith("agent.")&&(Object.keys(x).includes("__proto__")||"constructor" in Object.assign(Object.create(null),x))).length')" 0
 
 agent monsters <<'PY'
@@ -101,6 +102,27 @@ is 'not even where the mode would let him' "$(as_nobody)" 403
 chmod 660 "$T/sock"
 
 # ---- what it leaves ----
+
+# A file and a link change places as fast as they can, to the last moment of the run.
+for i in 1 2 3 4 5; do
+	agent "swap$i" <<-'PY'
+		import ctypes, os, time
+		os.makedirs("out")
+		open("out/a", "w").write("inside")
+		os.symlink("/etc/passwd", "out/b")
+		swap = ctypes.CDLL(None, use_errno=True).renameat2
+		if swap(-100, b"out/a", -100, b"out/b", 2):
+		    raise OSError(ctypes.get_errno(), "renameat2")
+		if os.fork() == 0:
+		    os.setsid()
+		    while True:
+		        swap(-100, b"out/a", -100, b"out/b", 2)
+		time.sleep(0.2)
+	PY
+	is "a file that is swapped for a link ($i): one artifact" "$(got "swap$i" 'l.result.status+" "+l.result.artifacts.length')" 'succeeded 1'
+	is 'which is the file' "$(abctl artifacts "$(got "swap$i" 'l.runId||l.run')" get "$(got "swap$i" 'l.result.artifacts[0].path')")" inside
+done
+
 
 echo secret >"$T/outside"
 agent files <<PY

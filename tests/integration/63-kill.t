@@ -3,13 +3,14 @@
 # vfork, spinning): the word to end them and their deadline leave nothing, at once.
 . tests/integration/lib.sh
 
-mkdir -p "$T/etc/policy" "$T/etc/harnesses"
+mkdir -p "$T/etc/policy" "$T/etc/harnesses" "$T/tools"
+cp "$TESTS/fakes/swarm" "$T/tools/"
 cat >"$T/etc/policy/crowd.yaml" <<YAML
 seccomp: { debug: true }
 limits: { pids: 600 }
 filesystem:
   mounts:
-    - { source: '$TESTS/fakes', target: /fakes }
+    - { source: '$T/tools', target: /tools }
 YAML
 printf -- '---\nbackend: exec\npolicy: crowd\ncommand: [sh]\nlimits: { timeoutMs: %s }\n---\n' 600000 >"$T/etc/harnesses/crowd.md"
 printf -- '---\nbackend: exec\npolicy: crowd\ncommand: [sh]\nlimits: { timeoutMs: %s }\n---\n' 5000 >"$T/etc/harnesses/late.md"
@@ -19,7 +20,7 @@ start_daemon --config "$T/etc/agentboxd.yaml" || { echo "not ok 1 - start"; echo
 # What a quiet machine does in 50 ms, with room for one that builds and tests beside it.
 LIMIT_MS=2000
 crowd() {
-	run=$(abctl run "$1" -s u/kill -p "exec /fakes/swarm 200 $2" --detach --json | json 'l.runId')
+	run=$(abctl run "$1" -s u/kill -p "exec /tools/swarm 200 $2" --detach --json | json 'l.runId')
 	wait_for 30 ready
 }
 # the forkers are never there when ps looks

@@ -4,7 +4,8 @@
 # there the others must come through at all, and the crowds are smaller.
 . tests/integration/lib.sh
 
-mkdir -p "$T/etc/policy" "$T/etc/harnesses"
+mkdir -p "$T/etc/policy" "$T/etc/harnesses" "$T/tools"
+cp "$TESTS/fakes/noise" "$T/tools/"
 : >"$T/etc/agentboxd.yaml"
 
 # Whatever agentboxd has been started with, a jail goes before nobody.
@@ -34,11 +35,17 @@ cat >"$T/etc/policy/noise.yaml" <<YAML
 limits: { pids: $pids, disk: 64M, inodes: 20000, shm: 32M, tmp: 32M, nofile: 1024, memory: 256M }
 filesystem:
   mounts:
-    - { source: '$TESTS/fakes', target: /fakes }
+    - { source: '$T/tools', target: /tools }
 YAML
 harness() { printf -- '---\nbackend: exec\npolicy: %s\ncommand: [sh]\nlimits: { timeoutMs: 600000, outputBytes: %s }\n---\n' "$2" "$3" >"$T/etc/harnesses/$1.md"; }
 harness noise noise 8G
 harness calm default 1M
+cat >"$T/etc/harnesses/large.md" <<'MD'
+---
+backend: exec
+command: [sh, -c, "cat >/dev/null; head -c 12000000 /dev/zero | tr '\\0' x"]
+---
+MD
 start_daemon --config "$T/etc/agentboxd.yaml" || { echo "not ok 1 - start"; echo 1..1; exit 1; }
 calm=$(abctl run calm -s u/calm -p 'echo here; sleep 100000' --detach --json | json 'l.runId')
 session=$(abctl show "$calm" --json | json 'l.sessionId')
@@ -56,13 +63,13 @@ before="$(rss "$DAEMON") $(rss "$(child_pid agentbox-supervisor)") $(rss "$(chil
 begin() {
 	case $1 in
 	output | lines)
-		run=$(abctl run noise -s "u/$1" -p "exec /fakes/noise $1" --detach --json | json 'l.runId')
+		run=$(abctl run noise -s "u/$1" -p "exec /tools/noise $1" --detach --json | json 'l.runId')
 		wait_for 60 says_ready "$run"
 		;;
 	bomb)
 		: >"$T/codes"
 		while :; do
-			abctl jail --policy noise -- /fakes/noise memory
+			abctl jail --policy noise -- /tools/noise memory
 			echo $? >>"$T/codes"
 		done >/dev/null 2>&1 &
 		jail=$!
@@ -71,7 +78,7 @@ begin() {
 	*)
 		: >"$T/said"
 		# not abctl(): of that a kill would end the shell alone
-		"$BIN/abctl" --socket "$T/sock" jail --policy noise --env CEILING=134217728 -- /fakes/noise "$1" >"$T/said" 2>/dev/null &
+		"$BIN/abctl" --socket "$T/sock" jail --policy noise --env CEILING=134217728 -- /tools/noise "$1" >"$T/said" 2>/dev/null &
 		jail=$!
 		wait_for 60 grep -q ready "$T/said"
 		;;
@@ -112,8 +119,9 @@ done
 [ $share = 0 ] || is 'each bomb is ended by its limit' "$(sort -u "$T/codes")" 137
 is 'the run beside all this goes on' "$(abctl show "$calm" --json | json 'l.state')" running
 
-# KB that each may have grown: agentboxd and egress keep nothing; the supervisor a few buffers of a
-# line or a final text, whatever the hundred million lines that came.
+ok 'large prompts, and lines as large' python3 tests/integration/large.py "$T/sock" large
+# KB that each may have grown: agentboxd and egress keep nothing; the supervisor the holes between what
+# it keeps, whatever the hundred million lines that came and the 64 MB of prompts.
 GROWTH='1024 32768 2048'
 flat() {
 	local now
@@ -125,7 +133,7 @@ $now
 $GROWTH"
 }
 sanitized || ok 'agentboxd, supervisor and egress have not grown' wait_for 5 flat
-sed 's/^/# /' "$T/ok.out"
+flat | sed 's/^/# /'
 abctl cancel "$calm" --now >/dev/null
 ok 'no process of a jail is left' wait_for 10 no_jail_processes
 finish

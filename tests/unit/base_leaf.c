@@ -15,7 +15,7 @@ static void errors(void)
 	ok(err_set(&e, -EINVAL, "line %d", 3) == -EINVAL, "err_set returns its code");
 	ok(err_wrap(&e, "policy %s", "x") == -EINVAL, "err_wrap keeps it");
 	is_str(e.text, "policy x: line 3", "context goes in front");
-	char longer[400];
+	char longer[ERR_TEXT_MAX + 100];
 	memset(longer, 'c', sizeof(longer) - 1);
 	longer[sizeof(longer) - 1] = '\0';
 	err_wrap(&e, "%s", longer);

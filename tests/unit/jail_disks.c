@@ -10,7 +10,9 @@
 #include "jail/sessions.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <stdbool.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
@@ -136,6 +138,42 @@ static void too_many(const struct disks *d)
 	disk_done(&k, NULL);
 }
 
+/* Fewer files than there are. */
+static void fewer(const struct disks *d)
+{
+	char id[ID_MAX];
+	id_new("ses", id);
+	struct limits l = {.disk_bytes = 20 * MIB, .inodes = 500};
+	struct disk k = DISK_NONE;
+	struct err e = {0};
+	must(session(d, id, &l, &k, &e) == 0 && names(k.home, 300) == 300, "300 files %s", e.text);
+	disk_done(&k, NULL);
+	l.inodes = 100;
+	must(session(d, id, &l, &k, &e) == 0, "are kept by a limit of 100 %s", e.text);
+	ok(faccessat(k.home, "n299", F_OK, 0) == 0 && names(k.workspace, 100) < 40,
+	        "and few can be added");
+	for (unsigned i = 0; i < 300; i++) {
+		char name[24];
+		(void)snprintf(name, sizeof(name), "n%u", i);
+		(void)unlinkat(k.home, name, 0);
+	}
+	disk_done(&k, NULL);
+	must(session(d, id, &l, &k, &e) == 0, "once they are gone %s", e.text);
+	unsigned n = names(k.home, 400);
+	ok(n >= 60 && n < 150, "the limit holds (%u)", n);
+	disk_done(&k, NULL);
+}
+
+/* Of the largest image that there is, a file can be made: ext4 has 16 TiB of blocks of 4 KiB. */
+static void largest(void)
+{
+	const struct image_size size = {.bytes = IMAGE_BYTES_MAX, .inodes = IMAGE_INODES_MAX};
+	struct image_command c;
+	image_command(&c, &size, false);
+	unsigned long long blocks = strtoull(c.blocks, NULL, 10);
+	ok(blocks > IMAGE_BYTES_MAX / 4096 && blocks < (uint64_t)1 << 32, "%llu blocks", blocks);
+}
+
 static void same_session(const struct disks *d)
 {
 	char id[ID_MAX];
@@ -221,9 +259,32 @@ static void refused(const struct disks *d)
 	        .ceiling = &l,
 	        .promised = (uint64_t)fs.f_bavail * fs.f_frsize - 8 * MIB};
 	ok(disks_session(d, &ask, &k, &job, &e) == -ENOSPC, "what others may use yet counts");
+	ask.promised = UINT64_MAX - 8 * MIB;
+	ok(disks_session(d, &ask, &k, &job, &e) == -ENOSPC, "however much that is");
 	struct disks without = {.state = &state, .why = {.code = -EOPNOTSUPP, .text = "neither"}};
 	ok(session(&without, id, &l, &k, &e) == -EOPNOTSUPP && strstr(e.text, "neither"),
 	        "a host with neither: %s", e.text);
+}
+
+/* On a disk with more room than a file can have.  No mount of anybody else is seen or changed. */
+static void large_disk(const struct disks *d)
+{
+	const char *at = root;
+	struct state large;
+	struct err e = {0};
+	must(unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+	                mount("large", at, "tmpfs", 0, "size=40t,mode=0755") == 0,
+	        "a disk of 40 TiB");
+	auto_free char *path = xasprintf("%s/state", at);
+	must(state_open(&large, path, &e) == 0, "a state directory on it %s", e.text);
+	const struct disks on = {.state = &large, .method = d->method, .mke2fs = d->mke2fs};
+	struct disk k = DISK_NONE;
+	struct limits l = {.disk_bytes = IMAGE_BYTES_MAX + 4096};
+	ok(session(&on, "ses_more", &l, &k, &e) == -E2BIG && strstr(e.text, "layer limit.disk") &&
+	                strstr(e.text, "remedy"),
+	        "more than an image can hold: %s", e.text);
+	state_close(&large);
+	ok(umount2(at, 0) == 0, "nothing holds it");
 }
 
 int main(void)
@@ -244,9 +305,12 @@ int main(void)
 	d.mke2fs = "/sbin/mke2fs";
 	sizes(&d);
 	too_many(&d);
+	fewer(&d);
+	largest();
 	same_session(&d);
 	taken_over(&d);
 	refused(&d);
+	large_disk(&d);
 	ok(fd_count() == fds, "no descriptor is left");
 	state_close(&state);
 	auto_free char *rm = xasprintf("rm -rf %s", root);

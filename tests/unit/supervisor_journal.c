@@ -14,7 +14,7 @@
 
 static const char *const run = "run_01jd0000000000000000000000";
 static int dir;
-static char text[256];
+static char text[ERR_TEXT_MAX];
 
 static int note(void *ctx, enum journal_type t, const char *p, size_t n)
 {

@@ -321,7 +321,7 @@ static void replayed(void)
 	pump_close(p);
 	run_for(20);
 	static char first[1 << 12];
-	snprintf(first, sizeof(first), "%s", log_text);
+	must(str_copy(first, sizeof(first), log_text), "what came is no more than that");
 	size_t first_batches = batches;
 	forget();
 	batches = 0;

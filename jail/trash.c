@@ -1,0 +1,91 @@
+/*
+ * Emptying the trash: one child at a time, again after it failed.
+ */
+#include "base/log.h"
+#include "base/mem.h"
+#include "jail/daemon.h"
+#include "jail/sessions.h"
+
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/wait.h>
+
+/* Between two tries, doubled each time. */
+enum { TRASH_FIRST_MS = 500, TRASH_MAX_MS = 600000 };
+
+static void on_trash_alarm(struct alarm *a)
+{
+	daemon_empty_trash(container_of(a, struct daemon, trash_alarm));
+}
+
+/* Neither a moment without memory nor a disk that errs now may keep what was deleted. */
+static void trash_later(struct daemon *d)
+{
+	if (d->stopping)
+		return; /* the next start's */
+	d->trash_wait_ms = d->trash_wait_ms ? d->trash_wait_ms * 2 : TRASH_FIRST_MS;
+	if (d->trash_wait_ms > TRASH_MAX_MS)
+		d->trash_wait_ms = TRASH_MAX_MS;
+	alarm_set(&d->poller, &d->trash_alarm, d->trash_wait_ms);
+}
+
+static void on_trash_ended(struct watch *w, uint32_t events)
+{
+	(void)events;
+	struct daemon *d = container_of(w, struct daemon, trash_watch);
+	struct child copy = d->trash;
+	poller_remove(&d->poller, w);
+	int status = child_reap(&d->trash, 0);
+	struct err e;
+	if (status < 0 && poller_add(&d->poller, w, copy.pidfd, EPOLLIN, on_trash_ended, &e) == 0)
+		return; /* held by a tracer: look again when it lets go */
+	bool again = d->trash_again;
+	d->trash_again = false;
+	if (status != 0) {
+		log_err("emptying the trash of %s: %s", d->state.path,
+		        WIFEXITED(status) ? strerror(WEXITSTATUS(status))
+		                          : "its process was killed");
+		trash_later(d);
+		return;
+	}
+	d->trash_wait_ms = 0;
+	if (again && !d->stopping)
+		daemon_empty_trash(d);
+}
+
+void daemon_empty_trash(struct daemon *d)
+{
+	if (d->trash.pidfd >= 0) {
+		d->trash_again = true;
+		return;
+	}
+	struct err e;
+	int r = trash_empty(&d->state, &d->trash, &e);
+	if (r == 0) {
+		r = poller_add(
+		        &d->poller, &d->trash_watch, d->trash.pidfd, EPOLLIN, on_trash_ended, &e);
+		if (r < 0) {
+			child_kill(&d->trash);
+			(void)child_reap(&d->trash, -1);
+		}
+	}
+	if (r < 0) {
+		log_err("emptying the trash: %s", e.text);
+		trash_later(d);
+	}
+}
+
+void daemon_init_trash(struct daemon *d)
+{
+	d->trash = (struct child)CHILD_NONE;
+	alarm_init(&d->trash_alarm, on_trash_alarm);
+}
+
+void daemon_leave_trash(struct daemon *d)
+{
+	poller_remove(&d->poller, &d->trash_watch);
+	if (d->trash.pidfd < 0)
+		return;
+	child_kill(&d->trash);
+	(void)child_reap(&d->trash, -1); /* its status is ours: SIGKILL */
+}

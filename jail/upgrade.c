@@ -1,0 +1,228 @@
+#include "jail/upgrade.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "jail/daemon.h"
+#include "jail/handover.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Where the memfd is, for the program that goes on.  Wiped with the rest of the environment. */
+#define HANDOVER_VARIABLE "AGENTBOX_HANDOVER"
+
+enum {
+	WAIT_MS = 2000, /* for workers to end and egress to read: milliseconds */
+	LOOK_MS = 5,
+	SAID_MAX = 8 << 10,
+	ARGV_MAX = 64,
+	ENV_MAX = POLICY_EXPOSED + 4,
+};
+
+static void on_alarm(struct alarm *a);
+
+void upgrade_init(struct daemon *d)
+{
+	d->upgrade.program = -1;
+	alarm_init(&d->upgrade.alarm, on_alarm);
+}
+
+void upgrade_done(struct daemon *d)
+{
+	alarm_clear(&d->upgrade.alarm);
+	fd_close(take_fd(d->upgrade.program));
+}
+
+int upgrade_know_self(struct daemon *d, struct err *e)
+{
+	return stat("/proc/self/exe", &d->upgrade.file) < 0 ? err_errno(e, "/proc/self/exe") : 0;
+}
+
+bool upgrade_due(const struct daemon *d)
+{
+	return program_changed(d->programs.self, &d->upgrade.file);
+}
+
+bool upgrade_waits(const struct daemon *d)
+{
+	return d->upgrade.program >= 0;
+}
+
+/* ---- trying it ---- */
+
+/* The last line that it wrote, which is what stopped it. */
+static const char *last_line(struct buf *said)
+{
+	while (said->len > 0 && said->p[said->len - 1] == '\n')
+		said->p[--said->len] = '\0';
+	if (said->len == 0)
+		return "it gives no reason";
+	const char *line = strrchr(said->p, '\n');
+	line = line ? line + 1 : said->p;
+	const char *name = "agentboxd: error: "; /* whose words they are is told already */
+	return strncmp(line, name, strlen(name)) == 0 ? line + strlen(name) : line;
+}
+
+static int try_program(const struct daemon *d, int program, int memfd, struct err *e)
+{
+	/* 3 and 4 there.  By descriptor: what was tried is what will run. */
+	const int fds[] = {memfd, program};
+	const char *argv[ARGV_MAX + 3];
+	size_t n = 0;
+	for (; d->options->argv[n]; n++) {
+		if (n == ARGV_MAX)
+			return err_set(e, -E2BIG, "more than %d arguments", ARGV_MAX);
+		argv[n] = d->options->argv[n];
+	}
+	argv[n++] = "--check-handover";
+	argv[n++] = "3";
+	argv[n] = NULL;
+	const struct child_spec spec = {
+	        .path = "/proc/self/fd/4", .argv = argv, .fds = fds, .nfds = ARRAY_LEN(fds)};
+	auto_buf struct buf said = BUF_INIT(SAID_MAX);
+	int status = child_run(&spec, UPGRADE_TRY_MS, &said, e);
+	if (status < 0)
+		return err_not_theirs(e, status);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+		return 0;
+	char how[32];
+	child_status_text(status, how);
+	return err_set(e, -EIO, "%s: %.120s", how, last_line(&said));
+}
+
+int upgrade_begin(struct daemon *d, struct err *e)
+{
+	const char *self = d->programs.self;
+	if (upgrade_waits(d))
+		return err_set(e, -EBUSY, "%s is taking over already", self);
+	if (d->laters.count > 0)
+		return err_set(e, -EBUSY,
+		        "%s cannot take over now: the files of %u sessions are being made ready; "
+		        "try again when they are",
+		        self, d->laters.count);
+	auto_close int program = open(self, O_PATH | O_CLOEXEC);
+	if (program < 0)
+		return err_errno(e, "%s", self);
+	auto_close int memfd = handover_write(d, e);
+	int r = memfd < 0 ? memfd : try_program(d, program, memfd, e);
+	if (r < 0)
+		return err_wrap(e, "%s cannot take over, everything stays as it is", self);
+	d->upgrade.program = take_fd(program);
+	return 0;
+}
+
+/* ---- the exec ---- */
+
+static bool in_motion(const struct daemon *d)
+{
+	if (service_running(&d->egress) && outbox_waits(&d->egress.outbox))
+		return true;
+	for (unsigned i = 0; i < LIMIT_JAILS; i++)
+		if (d->jails.slots[i] && d->jails.slots[i]->nworkers > 0)
+			return true;
+	return false;
+}
+
+struct environment {
+	char *v[ENV_MAX]; /* owned, NULL-terminated */
+	size_t n;
+};
+
+static void environment_done(struct environment *env)
+{
+	for (size_t i = 0; i < env->n; i++)
+		free(env->v[i]);
+}
+
+/* What a start reads from its environment, which was wiped. */
+static void environment_make(const struct daemon *d, int memfd, struct environment *env)
+{
+	env->v[env->n++] = xasprintf(HANDOVER_VARIABLE "=%d", memfd);
+	if (d->notify.len > 0)
+		env->v[env->n++] = xasprintf("NOTIFY_SOCKET=%s", d->notify.path);
+	if (d->credentials)
+		env->v[env->n++] = xasprintf("CREDENTIALS_DIRECTORY=%s", d->credentials);
+	for (size_t i = 0; d->exposed[i]; i++)
+		env->v[env->n++] = xstrdup(d->exposed[i]);
+}
+
+/* Returns only where it failed. */
+static int replace(struct daemon *d, struct err *e)
+{
+	auto_close int memfd = handover_write(d, e);
+	if (memfd < 0)
+		return memfd;
+	struct environment env = {.n = 0};
+	environment_make(d, memfd, &env);
+	handover_keep(d, true);
+	(void)fcntl(memfd, F_SETFD, 0);
+	(void)execveat(d->upgrade.program, "", (char *const *)(uintptr_t)d->options->argv, env.v,
+	        AT_EMPTY_PATH);
+	int r = err_errno(e, "exec");
+	handover_keep(d, false);
+	environment_done(&env);
+	return r;
+}
+
+static void give_up(struct daemon *d, const char *why)
+{
+	log_err("%s does not take over, this one goes on: %s", d->programs.self, why);
+	upgrade_done(d); /* the supervisor's next start waits for no more than that */
+}
+
+static void on_alarm(struct alarm *a)
+{
+	struct daemon *d = container_of(a, struct daemon, upgrade.alarm);
+	if (d->stopping)
+		return;
+	bool patient = clock_mono_ms() < d->upgrade.until_ms;
+	if (in_motion(d) && patient) {
+		alarm_set(&d->poller, a, LOOK_MS);
+		return;
+	}
+	if (service_running(&d->egress) && outbox_waits(&d->egress.outbox)) {
+		give_up(d, "egress does not read what is sent to it");
+		return;
+	}
+	jails_end_workers(&d->jails);
+	daemon_leave_trash(d);
+	pool_empty(&d->pool);
+	d->former_policies = d->policies->memfd;
+	log_info("%s takes over from here, with %u jails", d->programs.self, d->jails.count);
+	struct err e;
+	(void)replace(d, &e);
+	give_up(d, e.text);
+	d->former_policies = -1;
+	daemon_empty_trash(d);
+}
+
+void upgrade_go_on(struct daemon *d)
+{
+	d->upgrade.until_ms = clock_mono_ms() + WAIT_MS;
+	alarm_set(&d->poller, &d->upgrade.alarm, 0);
+}
+
+/* ---- after it ---- */
+
+int upgrade_take_over(struct daemon *d, struct err *e)
+{
+	const char *text = getenv(HANDOVER_VARIABLE);
+	if (!text)
+		return 0;
+	auto_close int memfd = (int)strtol(text, NULL, 10);
+	(void)prctl(PR_SET_NAME, "agentboxd", 0, 0, 0); /* exec by descriptor leaves its number */
+	int r = handover_read(memfd, d, e);
+	if (r < 0)
+		return err_wrap(e, "taking over from another agentboxd");
+	closer_stop(&d->closer); /* has ended at the exec; the next one is started as ever */
+	state_resume(&d->state, d->options->state);
+	if (d->listener.dev)
+		d->listener.path = xstrdup(d->options->socket);
+	return 1;
+}

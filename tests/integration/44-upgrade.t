@@ -1,0 +1,286 @@
+#!/usr/bin/env bash
+# A new binary of agentboxd is taken into use under living jails: the same process, every byte once,
+# limits and cancels as before, nothing left open. One that cannot take over changes nothing.
+. tests/integration/lib.sh
+
+built=$(realpath "$BIN")
+mkdir -p "$T/etc/harnesses" "$T/etc/policy" "$T/bin" "$T/share"
+cp "$BIN"/agentboxd "$BIN"/agentbox-* "$T/bin/"
+ln -s "$PWD/harnesses" "$T/share/harnesses"
+: >"$T/etc/agentboxd.yaml"
+: >"$T/log"
+policy() { printf 'extends: default\n%s\n' "$2" >"$T/etc/policy/$1.yaml"; }
+harness() {
+	local name=$1
+	shift
+	printf '%s\n' '---' 'backend: exec' "$@" '---' >"$T/etc/harnesses/$name.md"
+}
+policy disk 'limits: { disk: 32M }'
+cat >"$T/chatty" <<'S'
+i=0
+while [ $i -lt 400 ]; do
+	printf 'out %d ' $i
+	echo "err $i" >&2
+	sleep 0.02
+	printf 'and its end %d\n' $i
+	i=$((i + 1))
+done
+mkdir -p out && echo kept >out/file
+S
+harness chatty 'command: [sh, -c, "cat >/tmp/s; . /tmp/s"]' 'artifacts: [out/**]'
+harness greedy 'command: [sh, -c, "sleep 4; wc -c; sleep 1"]'
+harness asleep 'command: [sh, -c, "i=0; while [ $i -lt 30 ]; do echo $i; sleep 0.1; i=$((i+1)); done"]'
+harness forever 'command: [sh, -c, "trap : TERM; echo on; while :; do sleep 1; done"]'
+harness short 'command: [sh, -c, "echo on; while :; do sleep 1; done"]' 'limits: { timeoutMs: 12000 }'
+harness ends 'command: [sh, -c, "echo on; sleep 1; echo off; mkdir out; echo x >out/x"]' 'artifacts: [out/**]'
+harness disk 'policy: disk' 'command: [sh, -c, "echo on; while [ ! -e go ]; do sleep 0.1; done; dd if=/dev/zero of=big bs=1M count=64 2>/dev/null; sleep 1; wc -c <big"]'
+harness left 'policy: disk' 'command: [sh, -c, "wc -c <big"]'
+
+# as a service manager starts it: with a socket, and somebody to tell
+cat >"$T/manager.py" <<'P'
+import os, socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+s.bind(sys.argv[1]); s.listen(64)
+os.dup2(s.fileno(), 9)
+os.dup2(9, 3)
+os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS="1", NOTIFY_SOCKET=sys.argv[2])
+os.execv(sys.argv[3], sys.argv[3:])
+P
+cat >"$T/notes.py" <<'P'
+import socket, sys
+n = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+n.bind(sys.argv[1])
+with open(sys.argv[2], "wb", buffering=0) as f:
+    while True:
+        f.write(n.recv(4096))
+P
+python3 "$T/notes.py" "$T/notify" "$T/notes" >/dev/null 2>&1 &
+notes=$!
+trap 'kill $notes; _at_exit' EXIT
+wait_for 10 test -S "$T/notify"
+begin_daemon() { # as start_daemon, from the copies
+	BIN=$T/bin
+	ln -sf "$built/abctl" "$T/bin/abctl"
+	start_daemon --config "$T/etc/agentboxd.yaml" --share "$T/share"
+	local r=$?
+	BIN=$built
+	[ $r = 0 ] || { echo "not ok 1 - start"; echo 1..1; exit 1; }
+}
+DAEMON_ENV=(python3 "$T/manager.py" "$T/sock" "$T/notify")
+begin_daemon
+DAEMON_ENV=()
+
+super() { child_pid agentbox-supervisor; }
+since() { abctl version --json | json 'l.daemon.agentboxd.since'; }
+later() { [ "$(since)" != "$1" ]; }
+replace() { # FILE...: another inode with the same program
+	local f
+	for f in "$@"; do cp "$built/$f" "$T/bin/$f.new" && mv "$T/bin/$f.new" "$T/bin/$f"; done
+}
+reload() { timeout 60 "$BIN/abctl" --socket "$T/sock" reload >"$T/reload.out" 2>>"$T/reload.err"; }
+upgrade() {
+	local old
+	old=$(since)
+	replace "${@:-agentboxd}"
+	reload && wait_for 30 later "$old"
+}
+run() { timeout 120 "$BIN/abctl" --socket "$T/sock" run "$1" -s "u/$2" -p "$3" --json >"$T/$2.out" 2>"$T/$2.err"; }
+begin() {
+	abctl run "$1" -s "u/$2" -p x --detach --json >"$T/$2.run"
+	id=$(json 'l.runId||l.run' <"$T/$2.run")
+	wait_for 20 sh -c "$BIN/abctl --socket $T/sock logs $id --json | grep -q agent.message"
+}
+ended() { abctl show "${1:-$id}" --json | grep -q '"exit"'; }
+status() { abctl show "${1:-$id}" --json | json 'l.status||l.result.status'; }
+text() { json 'e.filter(x=>x.type==="agent.message").map(x=>x.text).join("")' <"$T/$1.out"; }
+errors() { json 'e.filter(x=>x.type==="agent.raw"&&x.stream==="stderr").map(x=>x.line).join()' <"$T/$1.out"; }
+gaps() { json 'e.filter(x=>x.type==="output.gap").length' <"$T/$1.out"; }
+seq_ok() { json 'e.every((x,i)=>x.seq===i+1)&&e.filter(x=>x.type==="run.done").length===1&&l.type==="run.done"' <"$T/$1.out"; }
+want_text=$(for i in $(seq 0 399); do echo "out $i and its end $i"; done)
+want_errors=$(seq -s, -f 'err %g' 0 399)
+descriptors() { find "/proc/$DAEMON/fd" -mindepth 1 | wc -l; }
+cgroups() { find "$CGROUP" -mindepth 1 -type d | wc -l; }
+blocks() { # of user ids that are leased here
+	local fd
+	for fd in "/proc/$DAEMON"/fd/*; do
+		[ "$(readlink "$fd")" = /run/agentbox/leases ] && cat "/proc/$DAEMON/fdinfo/${fd##*/}"
+	done | awk '$1 == "lock:" { n += $NF - $(NF - 1) + 1 } END { print n + 0 }'
+}
+children() { pgrep -P "$DAEMON" | wc -l; }
+held() { echo "$(descriptors) $(cgroups) $(blocks) $(children)"; }
+steady() { # the pool is full and what was closed is gone
+	local a b=''
+	for _ in $(seq 40); do
+		a=$(held)
+		[ "$a" = "$b" ] && sleep 1 && [ "$(held)" = "$a" ] && break
+		b=$a
+		sleep 0.5
+	done
+	held
+}
+
+pid=$DAEMON
+ok 'agentboxd is replaced' upgrade
+is 'it is the same process' "$(child_pid agentbox-egress | xargs ps -o ppid= -p | tr -d ' ')" "$pid"
+is 'under its name' "$(cat "/proc/$pid/comm")" agentboxd
+is 'with the program that is there now' "$(stat -L -c %i "/proc/$pid/exe")" "$(stat -c %i "$T/bin/agentboxd")"
+is 'its environment is wiped' "$(tr -d '\0' <"/proc/$pid/environ")" ''
+like 'it serves on the socket that it was given' "$(abctl version)" 'agentboxd [0-9.]+, since 20'
+is 'the manager is told of both' "$(grep -c -e READY=1 -e RELOADING=1 "$T/notes")" 3
+before=$(steady)
+
+# every kind of run
+run chatty c1 "$(cat "$T/chatty")" &
+a=$!
+run chatty c2 "$(cat "$T/chatty")" &
+b=$!
+head -c 2000000 /dev/zero | tr '\0' x >"$T/big"
+timeout 90 "$BIN/abctl" --socket "$T/sock" run greedy -s u/greedy -p - --json <"$T/big" >"$T/greedy.out" 2>"$T/greedy.err" &
+c=$!
+begin short t
+timed=$id
+begin disk d
+disk=$id
+begin asleep f
+frozen=$id
+# the youngest jail in which something lives
+freezer=$(grep -l 'populated 1' "$CGROUP"/jail-*/cgroup.events | sed 's/.*jail-\([0-9]*\).*/\1/' | sort -n | tail -n 1)
+freezer=$CGROUP/jail-$freezer
+echo 1 >"$freezer/cgroup.freeze"
+begin ends e
+ending=$id
+missed=0
+for i in 1 2 3; do
+	upgrade agentboxd agentbox-supervisor || missed=$((missed + 1))
+done
+is 'three upgrades under them' $missed 0
+ok 'a run that ended meanwhile has ended well' wait_for 20 ended "$ending"
+is 'as it said' "$(status "$ending")" succeeded
+is 'with its artifact' "$(abctl logs "$ending" --json | json 'l.result.artifacts.map(a=>a.path).join()')" out/x
+echo 0 >"$freezer/cgroup.freeze"
+ok 'the frozen one goes on when it may' wait_for 30 ended "$frozen"
+is 'and is whole' "$(abctl logs "$frozen" --json | json 'e.filter(x=>x.type==="agent.message").map(x=>x.text).join("")')" "$(seq 0 29)"
+abctl exec u/d -- touch go
+ok 'the one with a disk limit ends' wait_for 30 ended "$disk"
+said=$(abctl logs "$disk" --json | json 'e.filter(x=>x.type==="agent.message").map(x=>x.text).join("").split("\n").filter(x=>x).pop()')
+wait $a $b $c
+for n in c1 c2; do
+	is "$n: it ends well" "$(json 'l.result.status' <"$T/$n.out")" succeeded
+	is "$n: its numbers have no hole" "$(seq_ok $n)" true
+	is "$n: every byte is there, once" "$(text $n)" "$want_text"
+	is "$n: and of its errors" "$(errors $n)" "$want_errors"
+	is "$n: no gap" "$(gaps $n)" 0
+	is "$n: its artifact" "$(json 'l.result.artifacts.map(a=>a.path).join()' <"$T/$n.out")" out/file
+done
+is 'input goes on where it was' "$(text greedy)" 2000000
+ok 'the time limit holds over it' wait_for 30 ended "$timed"
+is 'as a timeout' "$(status "$timed")" timeout
+disks=$(abctl doctor --json | json 'l.layers.find(x=>x.layer==="limit.disk").have' | grep yes)
+if [ -n "$disks" ]; then
+	ok "the disk limit holds over it ($said bytes)" test "$said" -gt 30000000 -a "$said" -le 33554432
+	like 'and is told' "$(abctl logs "$disk" --json)" '"limit.hit".*"disk"'
+	run left d x
+	is 'its files are there for the next run' "$(text d | tr -d '\n')" "$said"
+	abctl session rm u/d >/dev/null
+	ok 'no image stays mounted' wait_for 20 sh -c "! grep -q '^$T/' /sys/block/loop*/loop/backing_file"
+else
+	echo '# no disk limit on this host: its carrying over is not looked at'
+	[ "${AGENTBOX_MUST_WORK:-0}" != 1 ] || is 'a disk limit must work here' no yes
+fi
+# files of a session that are being copied would have to be copied again
+harness fills 'command: [sh, -c, "dd if=/dev/zero of=big bs=1M count=500 2>/dev/null; echo filled"]'
+policy wide 'limits: { disk: 1G }'
+harness copied 'policy: wide' 'command: [sh, -c, "wc -c <big"]'
+ok 'a policy more' upgrade
+if [ -n "$disks" ]; then
+	run fills w x
+	run copied w x &
+	a=$!
+	replace agentboxd
+	ok 'while the files of a session are copied' wait_for 20 sh -c "timeout 20 $BIN/abctl --socket $T/sock reload 2>&1 | grep 'files of 1 sessions are being made ready'"
+	wait $a
+	is 'they are not begun again' "$(text w | tr -d '\n')" 524288000
+	ok 'and afterwards it works' upgrade
+	abctl session rm u/w >/dev/null
+fi
+begin forever x
+ok 'another upgrade' upgrade
+abctl cancel "$id" >/dev/null
+ok 'a cancel comes through' wait_for 20 ended
+is 'it is cancelled' "$(status)" cancelled
+abctl session rm u/x >/dev/null
+
+# many
+missed=0
+for i in $(seq 20); do
+	[ $((i % 7)) != 1 ] || { run chatty "m$i" "$(cat "$T/chatty")" & pids="${pids:-} $!"; }
+	files=agentboxd
+	[ $((i % 5)) != 0 ] || files='agentboxd agentbox-supervisor agentbox-policyc agentbox-init'
+	# shellcheck disable=SC2086 # a list
+	upgrade $files || missed=$((missed + 1))
+done
+is 'twenty more' "$missed$(cat "$T/reload.err")" 0
+# shellcheck disable=SC2086 # a list of numbers
+wait $pids
+for n in m1 m8 m15; do
+	is "$n: every byte is there, once" "$(json 'l.result.status' <"$T/$n.out") $(gaps $n) $(text $n)" "succeeded 0 $want_text"
+done
+ok 'no jail is left' wait_for 20 no_jail_processes
+is 'descriptors, cgroups, blocks of ids and children are as many as before' "$(steady)" "$before"
+
+# what cannot take over
+begin forever y
+keeps=$id
+old=$(since) serving=$(super)
+as_it_was() { # REGEX
+	reload
+	is 'abctl says so' $? 111
+	like 'with the reason' "$(tail -n 1 "$T/reload.err")" "cannot take over, everything stays as it is: .*$1"
+	is 'nothing has changed' "$(since) $(super)" "$old $serving"
+}
+other() { chmod "${1:-755}" "$T/bin/x" && mv "$T/bin/x" "$T/bin/agentboxd"; }
+printf '#!/bin/sh\necho something is wrong >&2\nexit 1\n' >"$T/bin/x"
+other
+echo '# one that exits 1'
+as_it_was 'exit code 1: something is wrong'
+echo '# one that is not executable'
+cp "$built/agentboxd" "$T/bin/x"
+other 644
+as_it_was 'exec: Permission denied'
+echo '# half a file'
+head -c 20000 "$built/agentboxd" >"$T/bin/x"
+other
+as_it_was '(signal|exit code|exec)'
+echo '# one that hangs'
+printf '#!/bin/sh\nexec sleep 60\n' >"$T/bin/x"
+other
+as_it_was 'did not end within 10 s'
+echo '# an older one, which knows less of a jail'
+sed 's/l\.rss_peak_bytes/l.rss_peek_bytes/' "$built/agentboxd" >"$T/bin/x"
+other
+as_it_was "does not know 'l.rss_peak_bytes'"
+echo '# files that do not hold'
+printf 'limits: { pids: x }\n' >"$T/etc/policy/bad.yaml"
+replace agentboxd
+as_it_was 'bad.yaml'
+rm "$T/etc/policy/bad.yaml"
+is 'the run goes on' "$(abctl ps --json | grep -c "$keeps")" 1
+ok 'a good one takes over' upgrade
+is 'with its run' "$(abctl ps --json | grep -c "$keeps")" 1
+
+# and it is still the parent whose death ends all
+kill -9 "$DAEMON"
+ok 'with agentboxd its jails die' wait_for 10 no_jail_processes
+wait "$DAEMON" 2>/dev/null
+DAEMON=''
+rm -f "$T/sock"
+begin_daemon # its own socket now
+ok 'the run is interrupted' wait_for 20 sh -c "$BIN/abctl --socket $T/sock show $keeps --json | grep -q interrupted"
+ok 'one that made its socket itself is replaced' upgrade
+ok 'and SIGHUP does it, too' sh -c "cp $built/agentboxd $T/bin/x && mv $T/bin/x $T/bin/agentboxd && kill -HUP $DAEMON"
+ok 'after which it is new' wait_for 30 sh -c "test \$(stat -L -c %i /proc/$DAEMON/exe) = \$(stat -c %i $T/bin/agentboxd)"
+wait_for 20 abctl version
+stop_daemon
+is 'it stops as ever' $? 0
+ok 'and takes its socket along' not test -e "$T/sock"
+finish
