@@ -81,6 +81,7 @@ except OSError: pass
 print("fast" if max(worst,time.monotonic()-t)<2 else "slow %.3f" % worst)
 E')" fast
 
+mkfifo "$T/line"
 # The process that relays is killed while it does: jails stay, new connections work.
 abctl jail --policy web -- sh -c 'curl -sS -m 60 http://good.example/slow >/tmp/a 2>/tmp/b; echo "cut $?"; for i in 1 2 3 4 5 6 7 8 9 10; do curl -sS -m 9 https://good.example/x && exit; sleep 0.3; done' >"$T/out" 2>&1 &
 slow=$!
@@ -89,5 +90,23 @@ pkill -KILL -P "$DAEMON" agentbox-egress
 wait $slow
 like 'a transfer is cut when the relay is killed' "$(cat "$T/out")" '^cut (18|52|56)'
 like 'and the same jail goes on with the next' "$(cat "$T/out")" 'hello from good'
+# A new agentboxd and a new relay under a living jail, and its listeners with it.
+built=$BIN
+mkdir "$T/bin"
+cp "$built"/agentboxd "$built"/agentbox-* "$T/bin/"
+stop_daemon
+BIN=$T/bin
+start_daemon --config "$T/etc/agentboxd.yaml" || { echo 'not ok - start again'; exit 1; }
+BIN=$built
+abctl jail --policy web -- sh -c 'echo up; read -r line; printf hi | timeout 20 socat - tcp:good.example:7' <"$T/line" >"$T/out" 2>/dev/null &
+after=$!
+exec 8>"$T/line"
+wait_for 20 grep -q up "$T/out"
+for f in agentboxd agentbox-egress; do cp "$built/$f" "$T/bin/$f.new" && mv "$T/bin/$f.new" "$T/bin/$f"; done
+ok 'new programs' abctl reload
+echo go >&8
+exec 8>&-
+wait $after
+like 'the listeners of a living jail go on to them' "$(cat "$T/out")" '^hi'
 is 'nothing went wrong on the way' "$(grep ' error: ' "$T/log" | grep -vc 'ended with signal 9')" 0
 finish
