@@ -42,7 +42,7 @@ ORDER_supervisor := main orders filter arguments \
 	runs_show runs_recover runs_adopt runs runs_private \
 	runner runner_start runner_work runner_end result params active \
 	sessions sched seed plan run pump journal \
-	eventlog_commit eventlog eventlog_private logline hub jails policies harnesses \
+	eventlog_commit eventlog eventlog_private logline hub jails purses policies harnesses \
 	store_write store_read store store_private store_sql db \
 	artifacts files digest hash daemon stats loop
 

@@ -95,6 +95,8 @@ static int on_policies(struct control *c, const void *msg, int fds[MSG_FDS], str
 	books_replace(c, set);
 	free(c->set);
 	c->set = take(set);
+	c->services->prices = (struct price_list){
+	        .prices = c->set->config.prices, .n = c->set->config.nprices};
 	follow(c);
 	log_debug("policies of generation %llu in use", (unsigned long long)c->set->generation);
 	reply(c, EGRESS_READY);
@@ -117,7 +119,7 @@ static int on_jail(struct control *c, const void *msg, int fds[MSG_FDS], struct 
 		         "everything is refused",
 		        (unsigned long long)m->jail, m->policy,
 		        (unsigned long long)m->policy_generation);
-	int r = jails_begin(c->services, m->jail, m->flags, b, why, fds, e);
+	int r = jails_begin(c->services, m, b, why, fds, e);
 	rulebook_unref(b);
 	return r;
 }

@@ -25,6 +25,8 @@
 
 enum { RESPONSE_FIELDS = 200 };
 
+#define TEXT(literal) ((struct http_text){(literal), sizeof(literal) - 1})
+
 void exchange_init(struct exchange *x)
 {
 	memset(x, 0, sizeof(*x));
@@ -148,8 +150,10 @@ static int pass_headers(
 	int r = 0;
 	for (size_t i = 0; r == 0 && i < h->nfields; i++) {
 		const struct http_field *f = &h->fields[i];
+		/* What is not compressed can be read by the meter. */
 		bool ours = http_is(f->name, "host") || http_is(f->name, "content-length") ||
-		            http_is(f->name, "expect");
+		            http_is(f->name, "expect") ||
+		            (in && http_is(f->name, "accept-encoding"));
 		if (!ours && !credential(f->name, in) &&
 		        !http_hop_by_hop(f->name, h->fields, h->nfields))
 			r = transfer_header(t, f->name, "", f->value);
@@ -252,10 +256,23 @@ static int prepare(
 	if (!x->transfer)
 		return e->code;
 	r = pass_headers(x->transfer, h, in);
+	if (r == 0 && in)
+		r = transfer_header(x->transfer, TEXT("accept-encoding"), "", TEXT("identity"));
 	if (r == 0 && secret)
 		r = transfer_header(x->transfer, (struct http_text){in->header, strlen(in->header)},
 		        in->prefix, (struct http_text){secret, n});
 	return r < 0 ? err_set(e, r, "the request's headers do not fit") : 0;
+}
+
+static bool may_spend(
+        struct http_conn *c, const struct policy_inject *in, const struct http_head *h)
+{
+	struct jail *j = c->client.jail;
+	struct purse_met met;
+	if (charge_begin(&c->x.charge, &j->purse, &j->names.book->policy, in, h, &met))
+		return true;
+	refuse(c, 429, "%s", met.reason);
+	return false;
 }
 
 void exchange_begin(struct http_conn *c, const struct http_head *h)
@@ -266,6 +283,8 @@ void exchange_begin(struct http_conn *c, const struct http_head *h)
 	if (!judge(c, h, &g))
 		return;
 	take_head(c, h, &g);
+	if (g.inject && !may_spend(c, g.inject, h))
+		return;
 	int r = prepare(c, h, &g, &err);
 	if (r < 0) {
 		refuse(c, r == -ENOKEY ? 503 : 502, "http: %.110s", err.text);
@@ -299,7 +318,7 @@ void exchange_feed(struct http_conn *c)
 {
 	struct exchange *x = &c->x;
 	while (c->in.len && !x->body_done && !x->body_bad && unsent(x) < EXCHANGE_BODY_HIGH) {
-		size_t room = EXCHANGE_BODY_HIGH - unsent(x), k;
+		size_t room = EXCHANGE_BODY_HIGH - unsent(x), had = x->body.len, k;
 		if (x->is_chunked) {
 			ssize_t n = chunked_decode(&x->chunks, c->in.p, c->in.len, &x->body, room);
 			x->body_bad = n < 0;
@@ -312,6 +331,8 @@ void exchange_feed(struct http_conn *c)
 			x->left -= (int64_t)k;
 			x->body_done = x->left == 0;
 		}
+		if (x->body.len > had)
+			charge_asked(&x->charge, x->body.p + had, x->body.len - had);
 		buf_consume(&c->in, k);
 	}
 	if (x->starved && (unsent(x) || x->body_done || x->body_bad)) {
@@ -324,9 +345,7 @@ void exchange_feed(struct http_conn *c)
 static ssize_t allowed(struct http_conn *c, size_t want)
 {
 	struct jail *j = c->client.jail;
-	if (c->x.rule < 0)
-		return (ssize_t)want;
-	ssize_t n = usage_allow(&j->usage, &j->names.book->policy, c->x.rule, want);
+	ssize_t n = jails_allow(j, c->x.rule, c->x.charge.secret, want);
 	if (n == 0) {
 		c->x.waiting = true;
 		client_deadline(&c->client, USAGE_WAIT_MS);
@@ -336,8 +355,7 @@ static ssize_t allowed(struct http_conn *c, size_t want)
 
 static void moved(struct http_conn *c, size_t n)
 {
-	if (c->x.rule >= 0)
-		usage_count(&c->client.jail->usage, c->x.rule, n);
+	jails_count(c->client.jail, c->x.rule, c->x.charge.secret, n);
 	if (!c->x.waiting)
 		client_deadline(&c->client, EXCHANGE_IDLE_MS);
 }
@@ -457,6 +475,7 @@ static int on_head(void *ctx, int status, const char *lines, size_t n)
 	forget_sent(x);
 	x->status = status;
 	x->framing = frame(x, status, fields, nfields);
+	charge_head(&x->charge, status, fields, nfields);
 	buf_printf(&c->out, "HTTP/1.1 %d %s\r\n", status, http_phrase(status));
 	put_fields(c, fields, nfields);
 	buf_puts(&c->out, "\r\n");
@@ -489,6 +508,7 @@ static ssize_t on_body(void *ctx, const char *p, size_t n)
 		buf_puts(&c->out, "\r\n");
 	if (c->out.failed)
 		return TRANSFER_ABORT;
+	charge_answered(&x->charge, p, n);
 	/* At once: an event of a stream is worth more now than a full packet later. */
 	http_conn_flush(c);
 	moved(c, n);
@@ -504,6 +524,7 @@ static void count(struct http_conn *c, const char *how)
 	transfer_bytes(x->transfer, &in, &out);
 	if (out == 0)
 		return;
+	charge_settle(&x->charge, &c->client.jail->purse, &c->client.jail->services->prices, !*how);
 	if (x->status)
 		snprintf(reason, sizeof(reason), "%.60s: %.20s, status %d%s", x->name, x->method,
 		        x->status, how);

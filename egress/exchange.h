@@ -11,6 +11,7 @@
 #define EGRESS_EXCHANGE_H
 
 #include "base/buf.h"
+#include "egress/charge.h"
 #include "egress/chunked.h"
 #include "egress/http.h"
 #include "egress/origin.h"
@@ -59,6 +60,7 @@ struct exchange {
 	enum exchange_framing framing;
 	bool paused;
 	bool waiting; /* for the rate of its rule */
+	struct charge charge;
 };
 
 void exchange_init(struct exchange *x);

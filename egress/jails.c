@@ -179,6 +179,7 @@ static void bury(struct corpse *c)
 	report_flush(&j->report, true);
 	names_done(&j->names);
 	usage_done(&j->usage);
+	purse_done(&j->purse);
 	free(j);
 }
 
@@ -199,7 +200,7 @@ static int listen_on(struct jail *j, struct listener *l, int *fd, unsigned port,
 	return r == 0 ? reactor_watch(j->services->reactor, &l->watch, l->fd, EPOLLIN) : r;
 }
 
-int jails_begin(struct services *s, uint64_t id, uint32_t flags, struct rulebook *book,
+int jails_begin(struct services *s, const struct egress_jail *m, struct rulebook *book,
         const char *why_none, int fds[EGRESS_LISTENERS], struct err *e)
 {
 	static const unsigned ports[EGRESS_LISTENERS] = {[EGRESS_DNS_UDP] = 53,
@@ -208,13 +209,14 @@ int jails_begin(struct services *s, uint64_t id, uint32_t flags, struct rulebook
 	        [EGRESS_TLS] = 443};
 	struct jail *j = xnew(struct jail);
 	j->services = s;
-	j->id = id;
-	j->flags = flags;
+	j->id = m->jail;
+	j->flags = m->flags;
 	list_init(&j->clients);
-	names_init(&j->names, id);
+	names_init(&j->names, j->id);
 	jails_follow(j, book, why_none);
 	j->corpse.bury = bury;
-	report_init(&j->report, s->control, id);
+	report_init(&j->report, s->control, j->id);
+	purse_begin(&j->purse, m, &book->policy, &s->ledger, s->control);
 	list_append(&s->jails, &j->link);
 	if (list_empty(&s->tick.link))
 		reactor_arm(s->reactor, &s->tick, TICK_MS);
@@ -227,7 +229,7 @@ int jails_begin(struct services *s, uint64_t id, uint32_t flags, struct rulebook
 	if (r < 0) {
 		jails_end(j);
 		return err_set(
-		        e, r, "a listener of jail %llu is not usable", (unsigned long long)id);
+		        e, r, "a listener of jail %llu is not usable", (unsigned long long)m->jail);
 	}
 	return 0;
 }
@@ -256,6 +258,21 @@ void jails_follow(struct jail *j, struct rulebook *book, const char *why_none)
 		if (c->kind->follow)
 			c->kind->follow(c);
 	}
+}
+
+ssize_t jails_allow(struct jail *j, int rule, const char *secret, size_t want)
+{
+	const struct policy *p = &j->names.book->policy;
+	if (!purse_may_move(&j->purse, p, secret))
+		return -EDQUOT;
+	return rule < 0 ? (ssize_t)want : usage_allow(&j->usage, p, rule, want);
+}
+
+void jails_count(struct jail *j, int rule, const char *secret, size_t n)
+{
+	purse_count_bytes(&j->purse, secret, n);
+	if (rule >= 0)
+		usage_count(&j->usage, rule, n);
 }
 
 struct jail *jails_find(struct services *s, uint64_t id)
@@ -296,6 +313,7 @@ void jails_tick(struct timer *t)
 				c->kind->late(c);
 		}
 		report_flush(&j->report, false);
+		purse_tick(&j->purse);
 	}
 	if (!list_empty(&s->jails)) /* without jails the process sleeps */
 		reactor_arm(s->reactor, t, TICK_MS);

@@ -105,8 +105,8 @@ static void interest(struct stream *s)
 /* From `from` into the flow's pipe: bytes, 0 for nothing now, -errno when it is over. */
 static ssize_t fill(struct stream *s, struct flow *f, int from)
 {
-	struct usage *u = &s->client.jail->usage;
-	ssize_t most = usage_allow(u, policy_of(s), s->rule, PIPE_BYTES);
+	struct jail *j = s->client.jail;
+	ssize_t most = jails_allow(j, s->rule, "", PIPE_BYTES);
 	if (most <= 0) {
 		s->waiting = most == 0;
 		return most;
@@ -123,7 +123,7 @@ static ssize_t fill(struct stream *s, struct flow *f, int from)
 	}
 	f->pipe.held = (size_t)n;
 	f->bytes += (uint64_t)n;
-	usage_count(u, s->rule, (uint64_t)n);
+	jails_count(j, s->rule, "", (size_t)n);
 	return n;
 }
 
@@ -172,7 +172,7 @@ static int send_hello(struct stream *s)
 		if (n < 0)
 			return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 		s->out.bytes += (uint64_t)n;
-		usage_count(&s->client.jail->usage, s->rule, (uint64_t)n);
+		jails_count(s->client.jail, s->rule, "", (size_t)n);
 		s->nhello -= (size_t)n;
 		memmove(s->hello, s->hello + n, s->nhello);
 	}

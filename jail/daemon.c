@@ -244,6 +244,7 @@ static void blank(struct daemon *d, const struct options *o)
 	alarm_init(&d->leftover_alarm, on_idle_alarm);
 	alarm_init(&d->trash_alarm, on_trash_alarm);
 	jails_init(&d->jails, &d->poller, &peers_news, d);
+	ledger_init(&d->ledger);
 	laters_init(&d->laters, &d->poller, &d->disks);
 }
 
@@ -563,6 +564,7 @@ void daemon_close(struct daemon *d)
 	service_done(&d->supervisor);
 	laters_drop(&d->laters);
 	jails_done(&d->jails);
+	ledger_done(&d->ledger);
 	service_done(&d->egress);
 	pool_done(&d->pool);
 	closer_stop(&d->closer);

@@ -25,6 +25,7 @@
 #include "jail/poller.h"
 #include "jail/pool.h"
 #include "jail/service.h"
+#include "policy/ledger.h"
 #include "proto/children.h"
 
 #include <stdbool.h>
@@ -65,6 +66,7 @@ struct daemon {
 	struct closer closer;
 	struct pool pool;
 	struct jails jails;
+	struct ledger ledger; /* of budgets that jails share */
 	struct disks disks;
 	struct laters laters;
 	struct broker broker;

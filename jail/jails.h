@@ -51,6 +51,10 @@ struct jail {
 	uint32_t limits_met;   /* bits of enum jail_limit_kind that were told */
 	uint64_t execs, exits; /* programs started, ends told of */
 	uint64_t egress_bytes;
+	char user[ACCOUNT_ID];  /* "" or whose account it spends from */
+	struct budget budget;   /* narrower than the policy's, of the run */
+	struct tokens tokens;   /* what it has used: */
+	struct spending spent;
 	bool has_egress; /* egress was told of it */
 	struct watch control, pidfd, events;
 	struct alarm recheck; /* cgroup.events can be late or missing */

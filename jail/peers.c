@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "jail/daemon.h"
+#include "jail/purses.h"
 #include "jail/sessions.h"
 #include "proto/egress.h"
 
@@ -287,6 +288,7 @@ int peers_tell_jail(struct daemon *d, struct jail *j, struct err *e)
 	int index = policy_find(d->policies->set, j->policy);
 	m.policy = index < 0 ? 0 : (uint32_t)index;
 	m.flags |= index < 0 ? JAIL_MAKE_NO_EGRESS : 0;
+	purses_fill(&d->ledger, j, index < 0 ? NULL : &d->policies->set->policies[index], &m);
 	service_send(&d->egress, &m, sizeof(m), fds, EGRESS_LISTENERS);
 	j->has_egress = true;
 	r = tell_ports(d, j);
@@ -337,6 +339,25 @@ static void egress_event(struct daemon *d, struct jail_egress *m)
 	service_send(&d->supervisor, m, sizeof(*m), NULL, 0);
 }
 
+static void egress_usage(struct daemon *d, const struct jail_usage *m)
+{
+	struct jail *j = NULL;
+	struct jail_used to;
+	if (jails_find(&d->jails, m->jail, &j, NULL) < 0)
+		j = NULL;
+	purses_take(&d->ledger, j, m, &to);
+	service_send(&d->supervisor, &to, sizeof(to), NULL, 0);
+}
+
+static void egress_budget(struct daemon *d, struct jail_budget *m)
+{
+	struct jail *j;
+	if (jails_find(&d->jails, m->jail, &j, NULL) < 0 || j->orphaned)
+		return;
+	m->head = (struct msg_head){.type = JAIL_BUDGET};
+	service_send(&d->supervisor, m, sizeof(*m), NULL, 0);
+}
+
 static void egress_message(struct service *s, void *msg, size_t n, int *fds)
 {
 	for (int i = 0; i < MSG_FDS; i++)
@@ -344,6 +365,10 @@ static void egress_message(struct service *s, void *msg, size_t n, int *fds)
 	const struct msg_head *h = msg;
 	if (h->type == EGRESS_EVENT && egress_event_ok(msg, n))
 		egress_event(of_egress(s), msg);
+	else if (h->type == EGRESS_USAGE && purses_usage_ok(msg, n))
+		egress_usage(of_egress(s), msg);
+	else if (h->type == EGRESS_BUDGET && purses_budget_ok(msg, n))
+		egress_budget(of_egress(s), msg);
 	else if (h->type == EGRESS_READY && n == sizeof(struct egress_simple))
 		log_debug("egress has taken the policies into use");
 	else
@@ -385,6 +410,9 @@ static void on_gone(void *ctx, struct jail *j, const struct jail_gone *m)
 	if (j->has_egress)
 		service_send(&d->egress, &end, sizeof(end), NULL, 0);
 	struct jail_gone to = *m;
+	struct jail_used used;
+	if (!j->orphaned && purses_used(j, &used))
+		service_send(&d->supervisor, &used, sizeof(used), NULL, 0);
 	if (!j->orphaned)
 		service_send(&d->supervisor, &to, sizeof(to), NULL, 0);
 }

@@ -16,6 +16,7 @@
 #include "supervisor/daemon.h"
 #include "supervisor/loop.h"
 #include "supervisor/policies.h"
+#include "supervisor/purses.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -449,6 +450,8 @@ static void dispatch(struct jails *j, void *m, size_t n, int fds[MSG_FDS])
 	        [JAIL_LIMIT] = sizeof(struct jail_limit),
 	        [JAIL_HANDOVER] = sizeof(struct jail_simple),
 	        [JAIL_FOUND] = sizeof(struct jail_found),
+	        [JAIL_USED] = sizeof(struct jail_used),
+	        [JAIL_BUDGET] = sizeof(struct jail_budget),
 	};
 	if (h->type >= ARRAY_LEN(sizes) || sizes[h->type] != n) {
 		log_warn("agentboxd: message of type %d with %zu bytes ignored", h->type, n);
@@ -479,6 +482,17 @@ static void dispatch(struct jails *j, void *m, size_t n, int fds[MSG_FDS])
 	case JAIL_LIMIT: {
 		const struct jail_limit *x = m;
 		TELL(j, x->jail, limit, x);
+		break;
+	}
+	case JAIL_USED: {
+		const struct jail_used *x = m;
+		purses_save(j->daemon, x);
+		TELL(j, x->jail, used, x);
+		break;
+	}
+	case JAIL_BUDGET: {
+		const struct jail_budget *x = m;
+		TELL(j, x->jail, budget, x);
 		break;
 	}
 	case JAIL_STOP:

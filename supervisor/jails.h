@@ -35,6 +35,8 @@ struct jail_watch {
 	void (*gone)(struct jail_watch *w, const struct jail_gone *x);
 	void (*egress)(struct jail_watch *w, const struct jail_egress *x);
 	void (*limit)(struct jail_watch *w, const struct jail_limit *x);
+	void (*used)(struct jail_watch *w, const struct jail_used *x);
+	void (*budget)(struct jail_watch *w, const struct jail_budget *x);
 };
 
 /* ---- life ---- */

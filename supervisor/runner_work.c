@@ -94,12 +94,37 @@ static void on_egress(struct jail_watch *w, const struct jail_egress *x)
 	        b.p, b.len);
 }
 
+static void on_used(struct jail_watch *w, const struct jail_used *x)
+{
+	struct run *r = container_of(w, struct run, watch);
+	r->tokens = x->tokens;
+	r->spent = x->spent;
+	if (r->journal) {
+		journal_state(r->journal)->tokens = x->tokens;
+		journal_state(r->journal)->spent = x->spent;
+	}
+}
+
+/* A request was refused: it cannot go on as it was meant to. */
+static void on_budget(struct jail_watch *w, const struct jail_budget *x)
+{
+	struct run *r = container_of(w, struct run, watch);
+	if (r->state >= RUN_STATE_SAVING)
+		return;
+	double value = (double)x->bound / (x->kind == BUDGET_COST ? 1e6 : 1);
+	active_emit_budget(r, budget_kind_name(x->kind), budget_scope_name(x->scope), value);
+	active_judge(r, RUN_QUOTA, x->reason);
+	active_step(r, RUN_EVENT_END);
+}
+
 void runner_work_watch(struct run *r)
 {
 	r->watch.exited = on_exited;
 	r->watch.gone = on_gone;
 	r->watch.egress = on_egress;
 	r->watch.limit = on_limit;
+	r->watch.used = on_used;
+	r->watch.budget = on_budget;
 }
 
 /* ---- its bytes ---- */
