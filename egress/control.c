@@ -74,9 +74,9 @@ static void books_replace(struct control *c, const struct policy_set *next)
 		c->books[i] = rulebook_new(&next->policies[i]);
 }
 
-static void reply(struct control *c, uint16_t type)
+static void reply(struct control *c, uint16_t type, uint64_t jail)
 {
-	struct egress_simple m = {.head.type = type};
+	struct egress_simple m = {.head.type = type, .jail = jail};
 	int r = msg_send(c->services->control, &m, sizeof(m), NULL, 0);
 	if (r < 0)
 		log_warn("agentboxd does not take an answer: %s", strerror(-r));
@@ -99,7 +99,7 @@ static int on_policies(struct control *c, const void *msg, int fds[MSG_FDS], str
 	        .prices = c->set->config.prices, .n = c->set->config.nprices};
 	follow(c);
 	log_debug("policies of generation %llu in use", (unsigned long long)c->set->generation);
-	reply(c, EGRESS_READY);
+	reply(c, EGRESS_READY, 0);
 	return 0;
 }
 
@@ -146,6 +146,8 @@ static int on_jail_end(struct control *c, const void *msg, int fds[MSG_FDS], str
 	const struct egress_simple *m = msg;
 	struct jail *j = jails_find(c->services, m->jail);
 	(void)fds;
+	if (!j)
+		reply(c, EGRESS_JAIL_ENDED, m->jail); /* an earlier process had it */
 	if (!j)
 		return err_set(e, -ENOENT, "jail %llu ended without having begun",
 		        (unsigned long long)m->jail);

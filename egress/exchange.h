@@ -44,7 +44,8 @@ struct exchange {
 	struct origin origin;
 	struct reach reach;
 	char name[POLICY_HOST_MAX]; /* inside the jail */
-	int rule;                   /* of the jail's policy as it is now; -1: an injected host */
+	int rule;                   /* of the jail's policy as it is now; -1: none */
+	bool injected;              /* an entry of `inject` has the name */
 	char method[HTTP_METHOD_MAX];
 	int minor;
 	bool keep_alive;
@@ -61,6 +62,7 @@ struct exchange {
 	bool paused;
 	bool waiting; /* for the rate of its rule */
 	struct charge charge;
+	bool spent;   /* its rule's bytes are used up */
 };
 
 void exchange_init(struct exchange *x);

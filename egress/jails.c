@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/log.h"
 #include "egress/client.h"
 #include "egress/dns_port.h"
 #include "egress/http_conn.h"
@@ -25,8 +26,13 @@ static void refuse_crowd(struct jail *j, int fd, unsigned port)
 {
 	struct linger now = {.l_onoff = 1, .l_linger = 0};
 	char reason[128];
+	const struct report_of what = {.host = "(any)",
+	        .port = port,
+	        .protocol = EGRESS_PROTOCOL_TCP,
+	        .policy = &j->names.book->policy,
+	        .rule = -1};
 	snprintf(reason, sizeof(reason), "more than %d connections at once", JAIL_CLIENTS);
-	report_denied(&j->report, "(any)", port, reason);
+	report_denied(&j->report, &what, reason);
 	(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
 	fd_close(fd);
 }
@@ -131,9 +137,17 @@ static void refuse_packet(struct jail *j, const struct packet *p)
 	uint32_t v4;
 	if (inet_pton(AF_INET, p->address, &v4) == 1)
 		at = names_at(&j->names, ntohl(v4));
-	snprintf(reason, sizeof(reason), "%s: port %u is not served in policy '%.40s'", p->protocol,
-	        p->port, j->names.book->policy.name);
-	report_denied(&j->report, at.kind == NAME_NONE ? p->address : at.host, p->port, reason);
+	snprintf(reason, sizeof(reason), "%s: port %u is not served in policy '%.40s'",
+	        p->protocol, p->port, j->names.book->policy.name);
+	bool tcp = strcmp(p->protocol, "tcp") == 0;
+	const struct report_of what = {.host = at.kind == NAME_NONE ? p->address : at.host,
+	        .port = p->port,
+	        .protocol = tcp ? EGRESS_PROTOCOL_TCP : EGRESS_PROTOCOL_UDP,
+	        .remedy = tcp && at.kind != NAME_INJECT ? names_remedy(&j->names)
+	                                                : EGRESS_REMEDY_NONE,
+	        .policy = &j->names.book->policy,
+	        .rule = -1};
+	report_denied(&j->report, &what, reason);
 }
 
 static void on_packet(struct watch *w, uint32_t events)
@@ -176,7 +190,11 @@ static bool is_raw(int fd)
 static void bury(struct corpse *c)
 {
 	struct jail *j = container_of(c, struct jail, corpse);
+	struct egress_simple ended = {.head.type = EGRESS_JAIL_ENDED, .jail = j->id};
 	report_flush(&j->report, true);
+	/* A socket that is full loses it; agentboxd does not wait for ever. */
+	if (msg_send(j->services->control, &ended, sizeof(ended), NULL, 0) < 0)
+		log_debug("jail %llu: its end is not told", (unsigned long long)j->id);
 	names_done(&j->names);
 	usage_done(&j->usage);
 	purse_done(&j->purse);

@@ -35,6 +35,7 @@ struct jail {
 	enum jails_state state;
 	bool killed; /* we were asked to */
 	bool orphaned;
+	bool settling;             /* nothing lives in it; egress has still to say what went out */
 	bool reaped;               /* PID 1 was collected */
 	struct launched l;         /* owned */
 	uint32_t base;             /* first host id; its lease ends with the jail */
@@ -67,6 +68,8 @@ struct jail {
 /* What the table tells, with the loop's stack above: the jail may not be released inside. */
 struct jails_news {
 	void (*exited)(void *ctx, struct jail *j, const struct init_exited *m);
+	/* Nothing lives in it.  True: jails_settled is to come before it is told gone. */
+	bool (*settling)(void *ctx, struct jail *j);
 	void (*gone)(void *ctx, struct jail *j, const struct jail_gone *m);
 	/* A limit of the disk was met for the first time. */
 	void (*limit)(void *ctx, struct jail *j, enum jail_limit_kind kind, uint64_t value);
@@ -102,6 +105,9 @@ void jails_count(const struct jail *j, struct jail_resources *r);
 /* Bytes that living jails may still write, by the limits of their disks. */
 uint64_t jails_promised(const struct jails *t);
 void jails_kill(struct jail *j);
+/* Nothing more will be heard of that jail from egress. */
+void jails_settled(struct jails *t, uint64_t id);
+void jails_settle_all(struct jails *t); /* egress itself is gone */
 /* Nobody was told of it: it is killed and goes by itself. */
 void jails_discard(struct jail *j);
 /* The worker's socket (owned), or -errno. */

@@ -317,13 +317,17 @@ static void egress_started(struct service *s)
 
 static void egress_ended(struct service *s)
 {
-	(void)s; /* the listeners are kept here; the next one gets them */
+	/* The listeners are kept here; the next one gets them. */
+	jails_settle_all(&of_egress(s)->jails);
 }
 
 static bool egress_event_ok(const struct jail_egress *m, size_t n)
 {
 	return n == sizeof(*m) && m->verdict <= EGRESS_ALLOWED && m->port <= 65535 &&
-	       msg_text_ok(m->host, sizeof(m->host)) && msg_text_ok(m->reason, sizeof(m->reason));
+	       m->protocol < EGRESS_PROTOCOL_COUNT && m->remedy < EGRESS_REMEDY_COUNT &&
+	       m->times > 0 && msg_text_ok(m->host, sizeof(m->host)) &&
+	       msg_text_ok(m->policy, sizeof(m->policy)) && msg_text_ok(m->rule, sizeof(m->rule)) &&
+	       msg_text_ok(m->reason, sizeof(m->reason));
 }
 
 static void egress_event(struct daemon *d, struct jail_egress *m)
@@ -369,6 +373,8 @@ static void egress_message(struct service *s, void *msg, size_t n, int *fds)
 		egress_usage(of_egress(s), msg);
 	else if (h->type == EGRESS_BUDGET && purses_budget_ok(msg, n))
 		egress_budget(of_egress(s), msg);
+	else if (h->type == EGRESS_JAIL_ENDED && n == sizeof(struct egress_simple))
+		jails_settled(&of_egress(s)->jails, ((const struct egress_simple *)msg)->jail);
 	else if (h->type == EGRESS_READY && n == sizeof(struct egress_simple))
 		log_debug("egress has taken the policies into use");
 	else
@@ -403,12 +409,19 @@ static void on_exited(void *ctx, struct jail *j, const struct init_exited *m)
 		service_send(&d->supervisor, &to, sizeof(to), NULL, 0);
 }
 
-static void on_gone(void *ctx, struct jail *j, const struct jail_gone *m)
+static bool on_settling(void *ctx, struct jail *j)
 {
 	struct daemon *d = ctx;
 	struct egress_simple end = {.head.type = EGRESS_JAIL_END, .jail = j->id};
-	if (j->has_egress)
-		service_send(&d->egress, &end, sizeof(end), NULL, 0);
+	if (!j->has_egress || !service_running(&d->egress))
+		return false;
+	service_send(&d->egress, &end, sizeof(end), NULL, 0);
+	return true;
+}
+
+static void on_gone(void *ctx, struct jail *j, const struct jail_gone *m)
+{
+	struct daemon *d = ctx;
 	struct jail_gone to = *m;
 	struct jail_used used;
 	if (!j->orphaned && purses_used(j, &used))
@@ -438,6 +451,7 @@ static void on_released(void *ctx, uint32_t base)
 
 const struct jails_news peers_news = {
         .exited = on_exited,
+        .settling = on_settling,
         .gone = on_gone,
         .limit = on_limit,
         .released = on_released,

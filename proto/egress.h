@@ -24,6 +24,7 @@ enum egress_msg {
 	EGRESS_EVENT,        /* <- struct jail_egress, as the supervisor gets it */
 	EGRESS_USAGE,        /* <- struct jail_usage */
 	EGRESS_BUDGET,       /* <- struct jail_budget, as the supervisor gets it */
+	EGRESS_JAIL_ENDED,   /* <- struct egress_simple: all of that jail is closed and told */
 };
 
 struct egress_simple {

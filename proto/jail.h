@@ -13,6 +13,7 @@
 #define PROTO_JAIL_H
 
 #include "base/id.h"
+#include "policy/advice.h"
 #include "policy/checks.h"
 #include "policy/layers.h"
 #include "policy/ledger.h"
@@ -266,7 +267,13 @@ struct jail_egress {
 	uint32_t verdict; /* enum egress_verdict */
 	uint32_t port;
 	uint64_t bytes_in, bytes_out; /* ALLOWED: of that exchange */
+	uint32_t protocol;            /* enum egress_protocol */
+	uint32_t remedy;              /* enum egress_remedy; DENIED: what would let it through */
+	uint32_t times;               /* how many it stands for */
+	uint32_t pad;
 	char host[POLICY_HOST_MAX];   /* name where one is known, else the address */
+	char policy[NAME_MAX_LEN];    /* whose rules decided */
+	char rule[RULE_TEXT_MAX];     /* the one that did; "": none */
 	char reason[128];
 };
 

@@ -275,6 +275,7 @@ void active_free(struct run *r)
 	if (r->has_outcome)
 		driver_outcome_done(&r->outcome);
 	artifacts_result_done(&r->kept);
+	egress_totals_done(&r->egress);
 	fd_close(r->exec_fd);
 	for (int i = 0; i < 3; i++)
 		fd_close(r->fds[i]);

@@ -12,6 +12,7 @@
 #include "base/buf.h"
 #include "base/list.h"
 #include "supervisor/artifacts.h"
+#include "supervisor/egress_totals.h"
 #include "supervisor/jails.h"
 #include "supervisor/loop.h"
 #include "supervisor/plan.h"
@@ -85,6 +86,7 @@ struct run {
 	struct jail_gone end;
 	struct tokens tokens; /* what it has used, as egress metered it: */
 	struct spending spent;
+	struct egress_totals egress;
 	struct driver_outcome outcome;
 	bool has_outcome;
 	struct artifacts *collecting; /* owned by itself until its done() */

@@ -25,6 +25,7 @@ struct daemon {
 	struct eventlog *log;        /* events of sessions (eventlog.h) */
 	struct sessions *sessions;   /* (user, goal) pairs (sessions.h) */
 	struct runs *runs;           /* runs, queued and running (runs.h) */
+	struct egress_feed *egress;  /* what jails try to reach (egress_feed.h) */
 	struct exec_waits *execs;    /* commands for sessions between two jails (exec_wait.h) */
 	struct http *http;           /* the control socket's server */
 	int artifacts_fd;            /* directory of kept artifacts */

@@ -85,6 +85,7 @@ struct jail_live {
 	struct list link; /* in jails.live, oldest first */
 	uint64_t jail;
 	char session[ID_MAX]; /* whose workspace it has, or "" */
+	char run[ID_MAX];     /* that it was made for, or "" */
 	char policy[NAME_MAX_LEN];
 	int64_t made_ms; /* wall clock */
 };

@@ -114,7 +114,7 @@ static void begin(struct jw *w, const char *run, const char *session, const char
 	jw_str(w, "status", run_status_name(status));
 }
 
-void result_write(const struct run *r, struct buf *to)
+void result_write(struct run *r, struct buf *to)
 {
 	static const struct driver_usage unknown = {.cost_usd = -1};
 	const char *text = r->has_outcome ? r->outcome.final_text : "";
@@ -135,6 +135,7 @@ void result_write(const struct run *r, struct buf *to)
 	jw_int(&w, "attempts", r->slot_us ? 1 : 0);
 	write_exit(r, &w);
 	jails_resources(&w, &r->end.resources);
+	egress_totals_write(&r->egress, &w);
 	jw_raw(&w, "layers", layers.p, layers.len);
 	jw_str(&w, "error", r->error);
 	if (r->status != RUN_SUCCEEDED && r->stderr_tail.len)
@@ -148,6 +149,7 @@ void result_interrupted(const char *run, const char *session, const char *harnes
 	static const struct driver_usage unknown = {.cost_usd = -1};
 	static const struct jail_resources none;
 	static const struct artifacts_result nothing;
+	struct egress_totals nowhere = {0};
 	buf_clear(to);
 	struct jw w = JW_INIT(to);
 	begin(&w, run, session, harness, RUN_INTERRUPTED);
@@ -163,6 +165,7 @@ void result_interrupted(const char *run, const char *session, const char *harnes
 	jw_str(&w, "reason", "interrupted");
 	jw_close(&w, '}');
 	jails_resources(&w, &none);
+	egress_totals_write(&nowhere, &w);
 	jw_open(&w, "layers", '[');
 	jw_close(&w, ']');
 	jw_str(&w, "error", error);

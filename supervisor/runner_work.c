@@ -8,6 +8,7 @@
 #include "policy/layers.h"
 #include "supervisor/active.h"
 #include "supervisor/daemon.h"
+#include "supervisor/egress_news.h"
 #include "supervisor/eventlog.h"
 #include "supervisor/journal.h"
 #include "supervisor/policies.h"
@@ -80,16 +81,10 @@ static void on_egress(struct jail_watch *w, const struct jail_egress *x)
 	struct run *r = container_of(w, struct run, watch);
 	if (r->state >= RUN_STATE_SAVING)
 		return;
-	auto_buf struct buf b = BUF_INIT(4096);
+	egress_totals_add(&r->egress, x);
+	auto_buf struct buf b = BUF_INIT(EGRESS_NEWS_MAX);
 	struct jw j = JW_INIT(&b);
-	jw_str(&j, "host", x->host);
-	jw_int(&j, "port", x->port);
-	if (x->reason[0])
-		jw_str(&j, "reason", x->reason);
-	if (x->verdict == EGRESS_ALLOWED) {
-		jw_int(&j, "bytesIn", (int64_t)x->bytes_in);
-		jw_int(&j, "bytesOut", (int64_t)x->bytes_out);
-	}
+	egress_news_members(x, &j);
 	active_emit(r, x->verdict == EGRESS_DENIED ? EVENT_EGRESS_DENIED : EVENT_EGRESS_ALLOWED,
 	        b.p, b.len);
 }

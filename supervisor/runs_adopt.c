@@ -108,9 +108,14 @@ static void count_line(void *ctx, const char *type, size_t type_len, const char 
 	if (t < 0)
 		return;
 	r->muted += active_from_agent((enum event_type)t);
-	if (t != EVENT_LIMIT_HIT)
+	bool egress = t == EVENT_EGRESS_DENIED || t == EVENT_EGRESS_ALLOWED;
+	if (t != EVENT_LIMIT_HIT && !egress)
 		return;
 	auto_json struct json *event = json_parse(line, n, NULL);
+	if (egress) {
+		egress_totals_add_event(&r->egress, event);
+		return;
+	}
 	(void)buf_puts(&r->adopted->limits, json_str(event, "limit", ""));
 	(void)buf_putc(&r->adopted->limits, '\n'); /* few, and each only once */
 }
