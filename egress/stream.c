@@ -203,7 +203,7 @@ static void relay(struct stream *s)
 		reset_outside(s);
 		char rule[RULE_TEXT_MAX];
 		rule_text(&policy_of(s)->rules[s->rule], rule);
-		if (purse_may_move(&s->client.jail->purse, policy_of(s), NULL))
+		if (purse_may_move(&s->client.jail->purse, policy_of(s), ""))
 			refuse(s, EGRESS_REMEDY_BYTES, "the bytes of rule %.90s are used up", rule);
 		else
 			refuse(s, EGRESS_REMEDY_NONE, "the budget's bytes are used up");
