@@ -44,7 +44,7 @@ struct attach {
 	const uint8_t *data; /* what waits for `data_fd`, in `in` */
 	size_t left;
 	int data_fd;
-	bool stdin_over, tty;
+	bool stdin_over, tty, quiet;
 	bool raw; /* the terminal is in raw mode, `saved` is how it was */
 	struct termios saved;
 	bool closed[3];    /* stdout, stderr: their readers are gone */
@@ -68,10 +68,19 @@ static void raw(struct attach *a)
 	a->raw = a->tty && isatty(STDIN_FILENO) && term_raw(STDIN_FILENO, &a->saved) == 0;
 }
 
-static void notice(const struct frame *f)
+static void notice(const struct attach *a, const struct frame *f)
 {
 	auto_json struct json *j = json_parse((const char *)f->data, f->len, NULL);
 	const char *message = json_str(j, "message", NULL);
+	bool refusal = strcmp(json_str(j, "type", ""), "egress.denied") == 0;
+	if (refusal && a->quiet)
+		return;
+	if (refusal) {
+		const char *hint = json_str(j, "hint", NULL);
+		fail_note("%s%s%s", message ? message : "egress denied",
+		        hint ? "; to allow it, " : "", hint ? hint : "");
+		return;
+	}
 	if (message) {
 		fail_note("%s", message);
 		return;
@@ -123,7 +132,7 @@ static void take_frame(struct attach *a, const struct frame *f)
 		}
 	} else if (f->stream == STDIO_NOTICE) {
 		cooked(a);
-		notice(f);
+		notice(a, f);
 		raw(a);
 	} else if (f->stream == STDIO_EXIT) {
 		ended(a, f);
@@ -345,6 +354,7 @@ int attach_run(const struct cli *cli, const char *path, const struct buf *body,
 	        .command = command,
 	        .signals = signals,
 	        .tty = t->wanted,
+	        .quiet = t->quiet,
 	        .in = BUF_INIT(FRAMES_MAX + 2 * (size_t)LIMIT_PUMP_READ),
 	        .out = BUF_INIT(4 * (size_t)STDIO_FRAME_MAX)};
 	a.sock = client_upgraded(c, &a.in);

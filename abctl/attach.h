@@ -8,9 +8,10 @@
 #include "abctl/client.h"
 #include "abctl/verb.h"
 
-/* What the command is told of this side's terminal. */
+/* What the command is told of this side's terminal, and what of the rest is shown there. */
 struct attach_terminal {
 	bool wanted;         /* --tty */
+	bool quiet;          /* --quiet: not what was refused to the jail */
 	unsigned rows, cols; /* of the terminal, 0: unknown */
 };
 struct attach_terminal attach_terminal(bool wanted);

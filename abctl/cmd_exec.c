@@ -17,6 +17,7 @@ static int run(struct cli *cli, const void *args, int argc, char **argv)
 {
 	const struct exec_args *a = args;
 	struct attach_terminal t = attach_terminal(a->command.tty);
+	t.quiet = a->command.quiet;
 	auto_free char *session = NULL;
 	int r = query_session(cli, argv[0], &session);
 	if (r)

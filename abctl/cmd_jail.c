@@ -27,6 +27,7 @@ static int run(struct cli *cli, const void *args, int argc, char **argv)
 {
 	const struct jail_args *a = args;
 	struct attach_terminal t = attach_terminal(a->command.tty);
+	t.quiet = a->command.quiet;
 	/* The server takes LIMIT_EXEC_BLOB, and escapes may double it. */
 	auto_buf struct buf body = BUF_INIT(4 * (size_t)LIMIT_EXEC_BLOB);
 	struct jw w = JW_INIT(&body);

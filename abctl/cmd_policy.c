@@ -2,6 +2,7 @@
 #include "abctl/local.h"
 #include "abctl/query.h"
 #include "abctl/show.h"
+#include "abctl/suggest.h"
 #include "base/mem.h"
 
 #include <string.h>
@@ -65,8 +66,11 @@ static int run(struct cli *cli, const void *args, int argc, char **argv)
 		return lint(cli, argc - 1, argv + 1);
 	if (strcmp(argv[0], "explain") == 0 && argc >= 2)
 		return explain(cli, args, argc - 1, argv + 1);
+	if (strcmp(argv[0], "suggest") == 0 && argc == 2)
+		return suggest_policy(cli, argv[1]);
 	if (strcmp(argv[0], "show") != 0 || argc != 2)
-		return fail_usage("abctl policy (ls | show NAME | lint FILE... | explain NAME)");
+		return fail_usage("abctl policy (ls | show NAME | lint FILE... | explain NAME | "
+		                  "suggest RUN|SESSION)");
 	auto_buf struct buf path = BUF_INIT(QUERY_PATH_MAX);
 	buf_puts(&path, "/v1/policies/");
 	query_encode(&path, argv[1]);
@@ -76,14 +80,15 @@ static int run(struct cli *cli, const void *args, int argc, char **argv)
 const struct verb cmd_policy = {
         .name = "policy",
         .synopsis = "(ls | show NAME | lint FILE... | explain NAME|FILE [syscall NAME|N [ARG...] | "
-                    "host HOST[:PORT] | path PATH [read|write]])",
+                    "host HOST[:PORT] | path PATH [read|write]] | suggest RUN|SESSION)",
         .summary = "what jails may do; check and explain a policy",
         .help = "`ls` and `show` tell what the daemon has in use. `lint` and `explain` read files "
                 "and\n"
                 "need no daemon. `explain` answers \"may I?\": what a jail of the policy would "
                 "get, "
-                "and which\nrule or line decides.\n",
-        .words = "ls show lint explain",
+                "and which\nrule or line decides. `suggest` prints a policy that would "
+                "have\nallowed what was refused to a run, or to the runs of a session.\n",
+        .words = "ls show lint explain suggest",
         .opts = opts,
         .args_size = sizeof(struct policy_args),
         .min = 1,

@@ -12,7 +12,7 @@
 struct command_args {
 	struct opt_list env;
 	const char *cwd;
-	bool tty;
+	bool tty, quiet;
 };
 
 /* The rows of the option table, for a verb's args that begin with struct command_args. */
@@ -24,6 +24,10 @@ struct command_args {
 	{                                                                                          \
 		"tty", 't', OPT_FLAG, offsetof(struct command_args, tty), NULL,                    \
 		        "give it a terminal"                                                       \
+	},                                                                                         \
+	{                                                                                          \
+		"quiet", 'q', OPT_FLAG, offsetof(struct command_args, quiet), NULL,                \
+		        "say nothing about connections that were refused"                          \
 	}
 
 /* Members "argv", "env", "cwd", "tty", "rows", "cols".  0, or an exit code after having said why.

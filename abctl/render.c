@@ -266,9 +266,14 @@ static void on_question(struct render *r, const struct json *event, int64_t at)
 static void on_denied(struct render *r, const struct json *event, int64_t at)
 {
 	(void)at;
-	auto_free char *text = xasprintf("%s:%" PRId64 " %s", json_str(event, "host", "?"),
-	        json_int(event, "port", 0), json_str(event, "reason", ""));
+	int64_t times = json_int(event, "times", 1);
+	const char *hint = json_str(event, "hint", "");
+	auto_free char *often = times > 1 ? xasprintf(" (%" PRId64 " times)", times) : NULL;
+	auto_free char *text = xasprintf("%s:%" PRId64 " %s%s", json_str(event, "host", "?"),
+	        json_int(event, "port", 0), json_str(event, "reason", ""), often ? often : "");
 	note(r, PAINT_WARN, r->w.o.utf8 ? "⊘ " : "! ", "egress denied: ", text);
+	if (*hint)
+		note(r, PAINT_DIM, "  ", "to allow it: ", hint);
 }
 
 static void on_limit(struct render *r, const struct json *event, int64_t at)

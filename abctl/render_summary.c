@@ -42,6 +42,15 @@ static void numbers(struct writer *w, const struct json *result)
 		part(&b, between, human_duration(cpu).s, " cpu");
 	if (peak > 0)
 		part(&b, between, human_bytes((uint64_t)peak).s, " peak");
+	const struct json *egress = json_get(result, "egress");
+	int64_t in = json_int(egress, "bytesIn", 0), out = json_int(egress, "bytesOut", 0);
+	int64_t denied = json_int(egress, "denied", 0);
+	if (in + out > 0) {
+		part(&b, between, human_bytes((uint64_t)in).s, " in");
+		part(&b, between, human_bytes((uint64_t)out).s, " out");
+	}
+	if (denied > 0)
+		part(&b, between, human_count(denied).s, " refused by egress");
 	writer_own(w, PAINT_NONE, w->o.utf8 ? " · " : ", ");
 	writer_own(w, PAINT_NONE, b.p);
 }

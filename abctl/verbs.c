@@ -20,6 +20,7 @@ const struct verb *const verbs[] = {
         &cmd_session,
         &cmd_harness,
         &cmd_policy,
+        &cmd_egress,
         &cmd_doctor,
         &cmd_stats,
         &cmd_metrics,

@@ -74,9 +74,9 @@ static void books_replace(struct control *c, const struct policy_set *next)
 		c->books[i] = rulebook_new(&next->policies[i]);
 }
 
-static void reply(struct control *c, uint16_t type)
+static void reply(struct control *c, uint16_t type, uint64_t jail)
 {
-	struct egress_simple m = {.head.type = type};
+	struct egress_simple m = {.head.type = type, .jail = jail};
 	int r = msg_send(c->services->control, &m, sizeof(m), NULL, 0);
 	if (r < 0)
 		log_warn("agentboxd does not take an answer: %s", strerror(-r));
@@ -95,9 +95,11 @@ static int on_policies(struct control *c, const void *msg, int fds[MSG_FDS], str
 	books_replace(c, set);
 	free(c->set);
 	c->set = take(set);
+	c->services->prices = (struct price_list){
+	        .prices = c->set->config.prices, .n = c->set->config.nprices};
 	follow(c);
 	log_debug("policies of generation %llu in use", (unsigned long long)c->set->generation);
-	reply(c, EGRESS_READY);
+	reply(c, EGRESS_READY, 0);
 	return 0;
 }
 
@@ -117,7 +119,7 @@ static int on_jail(struct control *c, const void *msg, int fds[MSG_FDS], struct 
 		         "everything is refused",
 		        (unsigned long long)m->jail, m->policy,
 		        (unsigned long long)m->policy_generation);
-	int r = jails_begin(c->services, m->jail, m->flags, b, why, fds, e);
+	int r = jails_begin(c->services, m, b, why, fds, e);
 	rulebook_unref(b);
 	return r;
 }
@@ -144,6 +146,8 @@ static int on_jail_end(struct control *c, const void *msg, int fds[MSG_FDS], str
 	const struct egress_simple *m = msg;
 	struct jail *j = jails_find(c->services, m->jail);
 	(void)fds;
+	if (!j)
+		reply(c, EGRESS_JAIL_ENDED, m->jail); /* an earlier process had it */
 	if (!j)
 		return err_set(e, -ENOENT, "jail %llu ended without having begun",
 		        (unsigned long long)m->jail);

@@ -25,11 +25,18 @@ static void answer(struct jail *j, const void *query, size_t n, struct dns_reply
 	if (ret->verdict != DNS_REFUSED && ret->verdict != DNS_FULL)
 		return;
 	char reason[128];
+	struct report_of what = {.host = ret->name,
+	        .port = 53,
+	        .protocol = EGRESS_PROTOCOL_DNS,
+	        .policy = &j->names.book->policy,
+	        .rule = -1};
+	if (ret->verdict == DNS_REFUSED)
+		what.remedy = names_remedy(&j->names);
 	if (ret->verdict == DNS_FULL)
 		snprintf(reason, sizeof(reason), "dns: more than %d different names", NAMES_MAX);
 	else
 		names_refusal(&j->names, "dns", ret->name, reason, sizeof(reason));
-	report_denied(&j->report, ret->name, 53, reason);
+	report_denied(&j->report, &what, reason);
 }
 
 /* ---- datagrams ---- */

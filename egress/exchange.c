@@ -25,6 +25,8 @@
 
 enum { RESPONSE_FIELDS = 200 };
 
+#define TEXT(literal) ((struct http_text){(literal), sizeof(literal) - 1})
+
 void exchange_init(struct exchange *x)
 {
 	memset(x, 0, sizeof(*x));
@@ -33,32 +35,69 @@ void exchange_init(struct exchange *x)
 	x->replayable = true;
 }
 
-static struct report *report_of(struct http_conn *c)
-{
-	return &c->client.jail->report;
-}
-
 /* ---- judging ---- */
 
 /* Something between the jail and us; and something outside. */
 static void refuse(struct http_conn *c, int status, const char *fmt, ...)
         __attribute__((format(printf, 3, 4)));
+/* The same, where the policy could have said otherwise. */
+static void refuse_unless(struct http_conn *c, int status, enum egress_remedy remedy,
+        const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+
+/* What the jail asked for, and which entry of the policy has it. */
+static struct report_of asked(const struct http_conn *c, enum egress_remedy remedy)
+{
+	const struct exchange *x = &c->x;
+	return (struct report_of){.host = x->name,
+	        .port = c->place.port,
+	        .protocol = EGRESS_PROTOCOL_HTTP,
+	        .remedy = remedy,
+	        .policy = &c->client.jail->names.book->policy,
+	        .rule = x->rule,
+	        .inject = x->injected ? x->name : NULL};
+}
+
+/* Where that leads to outside. */
+static struct report_of outside(const struct http_conn *c, enum egress_remedy remedy)
+{
+	struct report_of what = asked(c, remedy);
+	what.host = c->x.origin.host;
+	what.port = c->x.origin.port;
+	return what;
+}
+
+__attribute__((format(printf, 4, 0))) static void refuse_as(
+        struct http_conn *c, int status, enum egress_remedy remedy, const char *fmt, va_list ap)
+{
+	char reason[128];
+	vsnprintf(reason, sizeof(reason), fmt, ap);
+	http_conn_refuse(c, status, asked(c, remedy), reason);
+}
 
 static void refuse(struct http_conn *c, int status, const char *fmt, ...)
 {
-	char reason[128];
 	va_list ap;
 	va_start(ap, fmt);
-	vsnprintf(reason, sizeof(reason), fmt, ap);
+	refuse_as(c, status, EGRESS_REMEDY_NONE, fmt, ap);
 	va_end(ap);
-	http_conn_refuse(c, status, c->x.name, c->place.port, reason);
+}
+
+static void refuse_unless(
+        struct http_conn *c, int status, enum egress_remedy remedy, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	refuse_as(c, status, remedy, fmt, ap);
+	va_end(ap);
 }
 
 static void refuse_upstream(struct http_conn *c, int status, const struct err *e)
 {
 	char reason[128];
+	bool inward = e->code == -EACCES && c->x.rule >= 0;
 	snprintf(reason, sizeof(reason), "http: upstream %.110s", e->text);
-	http_conn_refuse(c, status, c->x.origin.host, c->x.origin.port, reason);
+	http_conn_refuse(c, status,
+	        outside(c, inward ? EGRESS_REMEDY_ADDRESSES : EGRESS_REMEDY_NONE), reason);
 }
 
 /* What a request is for: one of the two. */
@@ -75,7 +114,8 @@ static bool may_ask(struct http_conn *c, const struct policy *p, struct request_
 		return true;
 	const char *query = memchr(h->target.p, '?', h->target.n);
 	size_t path = query ? (size_t)(query - h->target.p) : h->target.n;
-	refuse(c, 403, "http: %.*s %.*s is not among the requests allowed for %.40s",
+	refuse_unless(c, 403, EGRESS_REMEDY_REQUESTS,
+	        "http: %.*s %.*s is not among the requests allowed for %.40s",
 	        (int)(h->method.n < 10 ? h->method.n : 10), h->method.p,
 	        (int)(path < 40 ? path : 40), h->target.p, c->x.name);
 	return false;
@@ -90,11 +130,13 @@ static bool judge_rule(struct http_conn *c, const struct http_head *h, struct gr
 	char reason[128];
 	if (i < 0) {
 		names_refusal(t, "http", c->x.name, reason, sizeof(reason));
-		refuse(c, 403, "%s", reason);
+		refuse_unless(c, 403, names_remedy(t), "%s", reason);
 		return false;
 	}
+	c->x.rule = i;
 	if (p->rules[i].protocol != RULE_HTTP) {
-		refuse(c, 403, "http: %.60s:%u is allowed as %s", c->x.name, c->place.port,
+		refuse_unless(c, 403, EGRESS_REMEDY_PROTOCOL, "http: %.60s:%u is allowed as %s",
+		        c->x.name, c->place.port,
 		        rule_protocol_name(p->rules[i].protocol));
 		return false;
 	}
@@ -111,9 +153,13 @@ static bool judge(struct http_conn *c, const struct http_head *h, struct grant *
 	snprintf(host, POLICY_HOST_MAX, "%.*s", len, h->host.p);
 	bool known = names_rule(t, h->host.p, h->host.n, 0) >= 0 ||
 	             names_injected(t, h->host.p, h->host.n);
+	c->x.rule = -1; /* not that of the request before */
+	c->x.injected = false;
 	if (!known) {
 		names_refusal(t, "http", host, reason, sizeof(reason));
-		http_conn_refuse(c, 403, host, (unsigned)h->port, reason);
+		struct report_of what = asked(c, names_remedy(t));
+		what.port = (unsigned)h->port;
+		http_conn_refuse(c, 403, what, reason);
 	} else if ((unsigned)h->port != c->place.port) {
 		refuse(c, 403, "http: Host names port %d, %u was dialled", h->port, c->place.port);
 	} else if (!c->place.has_v4 || !names_belong(t, h->host.p, h->host.n, c->place.v4)) {
@@ -126,6 +172,7 @@ static bool judge(struct http_conn *c, const struct http_head *h, struct grant *
 		if (!in)
 			return judge_rule(c, h, ret);
 		*ret = (struct grant){.inject = in};
+		c->x.injected = true;
 		return may_ask(c, &t->book->policy, in->requests, h);
 	}
 	return false;
@@ -148,8 +195,10 @@ static int pass_headers(
 	int r = 0;
 	for (size_t i = 0; r == 0 && i < h->nfields; i++) {
 		const struct http_field *f = &h->fields[i];
+		/* What is not compressed can be read by the meter. */
 		bool ours = http_is(f->name, "host") || http_is(f->name, "content-length") ||
-		            http_is(f->name, "expect");
+		            http_is(f->name, "expect") ||
+		            (in && http_is(f->name, "accept-encoding"));
 		if (!ours && !credential(f->name, in) &&
 		        !http_hop_by_hop(f->name, h->fields, h->nfields))
 			r = transfer_header(t, f->name, "", f->value);
@@ -178,6 +227,7 @@ static void take_head(struct http_conn *c, const struct http_head *h, const stru
 	buf_done(&x->body);
 	exchange_init(x);
 	memcpy(x->name, host, sizeof(host));
+	x->injected = g->inject != NULL;
 	if (g->rule)
 		x->rule = (int)(g->rule - c->client.jail->names.book->policy.rules);
 	snprintf(x->method, sizeof(x->method), "%.*s", (int)h->method.n, h->method.p);
@@ -252,10 +302,23 @@ static int prepare(
 	if (!x->transfer)
 		return e->code;
 	r = pass_headers(x->transfer, h, in);
+	if (r == 0 && in)
+		r = transfer_header(x->transfer, TEXT("accept-encoding"), "", TEXT("identity"));
 	if (r == 0 && secret)
 		r = transfer_header(x->transfer, (struct http_text){in->header, strlen(in->header)},
 		        in->prefix, (struct http_text){secret, n});
 	return r < 0 ? err_set(e, r, "the request's headers do not fit") : 0;
+}
+
+static bool may_spend(
+        struct http_conn *c, const struct policy_inject *in, const struct http_head *h)
+{
+	struct jail *j = c->client.jail;
+	struct purse_met met;
+	if (charge_begin(&c->x.charge, &j->purse, &j->names.book->policy, in, h, &met))
+		return true;
+	refuse(c, 429, "%s", met.reason);
+	return false;
 }
 
 void exchange_begin(struct http_conn *c, const struct http_head *h)
@@ -266,6 +329,8 @@ void exchange_begin(struct http_conn *c, const struct http_head *h)
 	if (!judge(c, h, &g))
 		return;
 	take_head(c, h, &g);
+	if (g.inject && !may_spend(c, g.inject, h))
+		return;
 	int r = prepare(c, h, &g, &err);
 	if (r < 0) {
 		refuse(c, r == -ENOKEY ? 503 : 502, "http: %.110s", err.text);
@@ -299,7 +364,7 @@ void exchange_feed(struct http_conn *c)
 {
 	struct exchange *x = &c->x;
 	while (c->in.len && !x->body_done && !x->body_bad && unsent(x) < EXCHANGE_BODY_HIGH) {
-		size_t room = EXCHANGE_BODY_HIGH - unsent(x), k;
+		size_t room = EXCHANGE_BODY_HIGH - unsent(x), had = x->body.len, k;
 		if (x->is_chunked) {
 			ssize_t n = chunked_decode(&x->chunks, c->in.p, c->in.len, &x->body, room);
 			x->body_bad = n < 0;
@@ -312,6 +377,8 @@ void exchange_feed(struct http_conn *c)
 			x->left -= (int64_t)k;
 			x->body_done = x->left == 0;
 		}
+		if (x->body.len > had)
+			charge_asked(&x->charge, x->body.p + had, x->body.len - had);
 		buf_consume(&c->in, k);
 	}
 	if (x->starved && (unsent(x) || x->body_done || x->body_bad)) {
@@ -324,9 +391,9 @@ void exchange_feed(struct http_conn *c)
 static ssize_t allowed(struct http_conn *c, size_t want)
 {
 	struct jail *j = c->client.jail;
-	if (c->x.rule < 0)
-		return (ssize_t)want;
-	ssize_t n = usage_allow(&j->usage, &j->names.book->policy, c->x.rule, want);
+	ssize_t n = jails_allow(j, c->x.rule, c->x.charge.secret, want);
+	c->x.spent = n == -EDQUOT &&
+	             purse_may_move(&j->purse, &j->names.book->policy, c->x.charge.secret);
 	if (n == 0) {
 		c->x.waiting = true;
 		client_deadline(&c->client, USAGE_WAIT_MS);
@@ -336,8 +403,7 @@ static ssize_t allowed(struct http_conn *c, size_t want)
 
 static void moved(struct http_conn *c, size_t n)
 {
-	if (c->x.rule >= 0)
-		usage_count(&c->client.jail->usage, c->x.rule, n);
+	jails_count(c->client.jail, c->x.rule, c->x.charge.secret, n);
 	if (!c->x.waiting)
 		client_deadline(&c->client, EXCHANGE_IDLE_MS);
 }
@@ -457,6 +523,7 @@ static int on_head(void *ctx, int status, const char *lines, size_t n)
 	forget_sent(x);
 	x->status = status;
 	x->framing = frame(x, status, fields, nfields);
+	charge_head(&x->charge, status, fields, nfields);
 	buf_printf(&c->out, "HTTP/1.1 %d %s\r\n", status, http_phrase(status));
 	put_fields(c, fields, nfields);
 	buf_puts(&c->out, "\r\n");
@@ -489,6 +556,7 @@ static ssize_t on_body(void *ctx, const char *p, size_t n)
 		buf_puts(&c->out, "\r\n");
 	if (c->out.failed)
 		return TRANSFER_ABORT;
+	charge_answered(&x->charge, p, n);
 	/* At once: an event of a stream is worth more now than a full packet later. */
 	http_conn_flush(c);
 	moved(c, n);
@@ -504,26 +572,45 @@ static void count(struct http_conn *c, const char *how)
 	transfer_bytes(x->transfer, &in, &out);
 	if (out == 0)
 		return;
+	charge_settle(&x->charge, &c->client.jail->purse, &c->client.jail->services->prices, !*how);
 	if (x->status)
 		snprintf(reason, sizeof(reason), "%.60s: %.20s, status %d%s", x->name, x->method,
 		        x->status, how);
 	else
 		snprintf(reason, sizeof(reason), "%.60s: %.20s, no response%s", x->name, x->method,
 		        how);
-	report_allowed(report_of(c), x->origin.host, x->origin.port, reason, in, out);
+	const struct report_of what = outside(c, EGRESS_REMEDY_NONE);
+	report_allowed(&c->client.jail->report, &what, reason, in, out);
+}
+
+static void fail_spent(struct http_conn *c)
+{
+	char reason[128], rule[RULE_TEXT_MAX];
+	rule_text(&c->client.jail->names.book->policy.rules[c->x.rule], rule);
+	snprintf(reason, sizeof(reason), "http: the bytes of rule %.80s are used up", rule);
+	const struct report_of what = asked(c, EGRESS_REMEDY_BYTES);
+	if (c->x.status == 0) {
+		http_conn_refuse(c, 403, what, reason);
+	} else {
+		report_denied(&c->client.jail->report, &what, reason);
+		client_end(&c->client, true);
+	}
 }
 
 static void fail(struct http_conn *c, const struct err *e)
 {
 	struct exchange *x = &c->x;
-	if (x->status == 0 && x->body_bad) {
+	if (x->spent && x->rule >= 0) {
+		fail_spent(c);
+	} else if (x->status == 0 && x->body_bad) {
 		refuse(c, 400, "http: the chunked request body is malformed");
 	} else if (x->status == 0) {
 		refuse_upstream(c, e->code == -ETIMEDOUT ? 504 : 502, e);
 	} else {
 		char reason[128];
 		snprintf(reason, sizeof(reason), "http: upstream %.110s", e->text);
-		report_denied(report_of(c), x->origin.host, x->origin.port, reason);
+		const struct report_of what = outside(c, EGRESS_REMEDY_NONE);
+		report_denied(&c->client.jail->report, &what, reason);
 		/* Cut visibly: a clean end would pass for a whole response. */
 		client_end(&c->client, true);
 	}
@@ -569,7 +656,8 @@ void exchange_follow(struct http_conn *c)
 	x->rule = names_rule(t, x->name, strlen(x->name), c->place.port);
 	if (x->rule >= 0)
 		return;
-	report_denied(report_of(c), x->name, c->place.port, "the policy allows it no longer");
+	const struct report_of what = asked(c, names_remedy(t));
+	report_denied(&c->client.jail->report, &what, "the policy allows it no longer");
 	client_end(&c->client, true);
 }
 

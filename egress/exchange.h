@@ -11,6 +11,7 @@
 #define EGRESS_EXCHANGE_H
 
 #include "base/buf.h"
+#include "egress/charge.h"
 #include "egress/chunked.h"
 #include "egress/http.h"
 #include "egress/origin.h"
@@ -43,7 +44,8 @@ struct exchange {
 	struct origin origin;
 	struct reach reach;
 	char name[POLICY_HOST_MAX]; /* inside the jail */
-	int rule;                   /* of the jail's policy as it is now; -1: an injected host */
+	int rule;                   /* of the jail's policy as it is now; -1: none */
+	bool injected;              /* an entry of `inject` has the name */
 	char method[HTTP_METHOD_MAX];
 	int minor;
 	bool keep_alive;
@@ -59,6 +61,8 @@ struct exchange {
 	enum exchange_framing framing;
 	bool paused;
 	bool waiting; /* for the rate of its rule */
+	struct charge charge;
+	bool spent;   /* its rule's bytes are used up */
 };
 
 void exchange_init(struct exchange *x);

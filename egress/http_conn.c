@@ -59,9 +59,11 @@ void http_conn_flush(struct http_conn *c)
 }
 
 void http_conn_refuse(
-        struct http_conn *c, int status, const char *host, unsigned port, const char *reason)
+        struct http_conn *c, int status, struct report_of what, const char *reason)
 {
-	report_denied(&c->client.jail->report, host, port, reason);
+	what.protocol = EGRESS_PROTOCOL_HTTP;
+	what.policy = &c->client.jail->names.book->policy;
+	report_denied(&c->client.jail->report, &what, reason);
 	http_answer(&c->out, status, reason);
 	c->state = HTTP_FLUSH;
 	client_deadline(&c->client, HTTP_HEAD_MS);
@@ -86,11 +88,17 @@ static int status_for(int code)
 	}
 }
 
+/* Before it is known who is asked for: what was dialled, and nobody's rule. */
+static struct report_of dialled(const struct http_conn *c)
+{
+	return (struct report_of){.host = c->address, .port = c->place.port, .rule = -1};
+}
+
 static void refuse_head(struct http_conn *c, const struct err *e)
 {
 	char reason[128];
 	snprintf(reason, sizeof(reason), "http: %.100s", e->text);
-	http_conn_refuse(c, status_for(e->code), c->address, c->place.port, reason);
+	http_conn_refuse(c, status_for(e->code), dialled(c), reason);
 }
 
 /* Whole heads in `in` become exchanges, one at a time. */
@@ -206,8 +214,8 @@ static void on_late(struct client *client)
 	if (c->state == HTTP_EXCHANGE)
 		exchange_late(c);
 	else if (c->state == HTTP_HEAD && c->in.len)
-		http_conn_refuse(c, 408, c->address, c->place.port,
-		        "http: the request head did not arrive in time");
+		http_conn_refuse(
+		        c, 408, dialled(c), "http: the request head did not arrive in time");
 	else
 		client_end(client, c->state != HTTP_LINGER && c->state != HTTP_HEAD);
 }

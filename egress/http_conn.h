@@ -18,6 +18,7 @@
 #include "egress/exchange.h"
 #include "egress/jails.h"
 #include "egress/place.h"
+#include "egress/report.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -48,9 +49,9 @@ void http_conn_accept(struct jail *j, int fd, const struct place *p, const char 
 /* ---- for exchange.c ---- */
 
 /* A whole answer of our own, after which the connection is closed.  The reason becomes an event
- * and the text of the answer's JSON. */
+ * and the text of the answer's JSON.  `what`: host, port, remedy and rule are the caller's. */
 void http_conn_refuse(
-        struct http_conn *c, int status, const char *host, unsigned port, const char *reason);
+        struct http_conn *c, int status, struct report_of what, const char *reason);
 /* Sends what is in `out` as far as the socket takes it; may end the connection. */
 void http_conn_flush(struct http_conn *c);
 /* The exchange is over and `out` holds its end: next request, or close. */

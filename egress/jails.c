@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/log.h"
 #include "egress/client.h"
 #include "egress/dns_port.h"
 #include "egress/http_conn.h"
@@ -25,8 +26,13 @@ static void refuse_crowd(struct jail *j, int fd, unsigned port)
 {
 	struct linger now = {.l_onoff = 1, .l_linger = 0};
 	char reason[128];
+	const struct report_of what = {.host = "(any)",
+	        .port = port,
+	        .protocol = EGRESS_PROTOCOL_TCP,
+	        .policy = &j->names.book->policy,
+	        .rule = -1};
 	snprintf(reason, sizeof(reason), "more than %d connections at once", JAIL_CLIENTS);
-	report_denied(&j->report, "(any)", port, reason);
+	report_denied(&j->report, &what, reason);
 	(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
 	fd_close(fd);
 }
@@ -131,9 +137,17 @@ static void refuse_packet(struct jail *j, const struct packet *p)
 	uint32_t v4;
 	if (inet_pton(AF_INET, p->address, &v4) == 1)
 		at = names_at(&j->names, ntohl(v4));
-	snprintf(reason, sizeof(reason), "%s: port %u is not served in policy '%.40s'", p->protocol,
-	        p->port, j->names.book->policy.name);
-	report_denied(&j->report, at.kind == NAME_NONE ? p->address : at.host, p->port, reason);
+	snprintf(reason, sizeof(reason), "%s: port %u is not served in policy '%.40s'",
+	        p->protocol, p->port, j->names.book->policy.name);
+	bool tcp = strcmp(p->protocol, "tcp") == 0;
+	const struct report_of what = {.host = at.kind == NAME_NONE ? p->address : at.host,
+	        .port = p->port,
+	        .protocol = tcp ? EGRESS_PROTOCOL_TCP : EGRESS_PROTOCOL_UDP,
+	        .remedy = tcp && at.kind != NAME_INJECT ? names_remedy(&j->names)
+	                                                : EGRESS_REMEDY_NONE,
+	        .policy = &j->names.book->policy,
+	        .rule = -1};
+	report_denied(&j->report, &what, reason);
 }
 
 static void on_packet(struct watch *w, uint32_t events)
@@ -176,9 +190,14 @@ static bool is_raw(int fd)
 static void bury(struct corpse *c)
 {
 	struct jail *j = container_of(c, struct jail, corpse);
+	struct egress_simple ended = {.head.type = EGRESS_JAIL_ENDED, .jail = j->id};
 	report_flush(&j->report, true);
+	/* A socket that is full loses it; agentboxd does not wait for ever. */
+	if (msg_send(j->services->control, &ended, sizeof(ended), NULL, 0) < 0)
+		log_debug("jail %llu: its end is not told", (unsigned long long)j->id);
 	names_done(&j->names);
 	usage_done(&j->usage);
+	purse_done(&j->purse);
 	free(j);
 }
 
@@ -199,7 +218,7 @@ static int listen_on(struct jail *j, struct listener *l, int *fd, unsigned port,
 	return r == 0 ? reactor_watch(j->services->reactor, &l->watch, l->fd, EPOLLIN) : r;
 }
 
-int jails_begin(struct services *s, uint64_t id, uint32_t flags, struct rulebook *book,
+int jails_begin(struct services *s, const struct egress_jail *m, struct rulebook *book,
         const char *why_none, int fds[EGRESS_LISTENERS], struct err *e)
 {
 	static const unsigned ports[EGRESS_LISTENERS] = {[EGRESS_DNS_UDP] = 53,
@@ -208,13 +227,14 @@ int jails_begin(struct services *s, uint64_t id, uint32_t flags, struct rulebook
 	        [EGRESS_TLS] = 443};
 	struct jail *j = xnew(struct jail);
 	j->services = s;
-	j->id = id;
-	j->flags = flags;
+	j->id = m->jail;
+	j->flags = m->flags;
 	list_init(&j->clients);
-	names_init(&j->names, id);
+	names_init(&j->names, j->id);
 	jails_follow(j, book, why_none);
 	j->corpse.bury = bury;
-	report_init(&j->report, s->control, id);
+	report_init(&j->report, s->control, j->id);
+	purse_begin(&j->purse, m, &book->policy, &s->ledger, s->control);
 	list_append(&s->jails, &j->link);
 	if (list_empty(&s->tick.link))
 		reactor_arm(s->reactor, &s->tick, TICK_MS);
@@ -227,7 +247,7 @@ int jails_begin(struct services *s, uint64_t id, uint32_t flags, struct rulebook
 	if (r < 0) {
 		jails_end(j);
 		return err_set(
-		        e, r, "a listener of jail %llu is not usable", (unsigned long long)id);
+		        e, r, "a listener of jail %llu is not usable", (unsigned long long)m->jail);
 	}
 	return 0;
 }
@@ -256,6 +276,21 @@ void jails_follow(struct jail *j, struct rulebook *book, const char *why_none)
 		if (c->kind->follow)
 			c->kind->follow(c);
 	}
+}
+
+ssize_t jails_allow(struct jail *j, int rule, const char *secret, size_t want)
+{
+	const struct policy *p = &j->names.book->policy;
+	if (!purse_may_move(&j->purse, p, secret))
+		return -EDQUOT;
+	return rule < 0 ? (ssize_t)want : usage_allow(&j->usage, p, rule, want);
+}
+
+void jails_count(struct jail *j, int rule, const char *secret, size_t n)
+{
+	purse_count_bytes(&j->purse, secret, n);
+	if (rule >= 0)
+		usage_count(&j->usage, rule, n);
 }
 
 struct jail *jails_find(struct services *s, uint64_t id)
@@ -296,6 +331,7 @@ void jails_tick(struct timer *t)
 				c->kind->late(c);
 		}
 		report_flush(&j->report, false);
+		purse_tick(&j->purse);
 	}
 	if (!list_empty(&s->jails)) /* without jails the process sleeps */
 		reactor_arm(s->reactor, t, TICK_MS);

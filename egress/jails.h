@@ -12,7 +12,9 @@
 #include "base/list.h"
 #include "egress/reactor.h"
 #include "egress/names.h"
+#include "egress/charge.h"
 #include "egress/pipes.h"
+#include "egress/purse.h"
 #include "egress/report.h"
 #include "egress/usage.h"
 #include "proto/egress.h"
@@ -38,6 +40,8 @@ struct services {
 	struct upstream *upstream;
 	struct pipes pipes;
 	struct list jails; /* of struct jail.link */
+	struct ledger ledger;
+	struct price_list prices; /* of the policies in use */
 	int control;       /* owned */
 	struct timer tick; /* armed while there are jails */
 };
@@ -59,6 +63,7 @@ struct jail {
 	struct names names;
 	struct report report;
 	struct usage usage;
+	struct purse purse;
 	struct listener listeners[EGRESS_LISTENERS];
 	struct listener ports[POLICY_PORTS]; /* of its policy, when it began */
 	uint32_t nports;
@@ -67,7 +72,7 @@ struct jail {
 };
 
 /* Takes fds[EGRESS_LISTENERS] (each is -1 afterwards), even on failure. */
-MUST_USE int jails_begin(struct services *s, uint64_t id, uint32_t flags, struct rulebook *book,
+MUST_USE int jails_begin(struct services *s, const struct egress_jail *m, struct rulebook *book,
         const char *why_none, int fds[EGRESS_LISTENERS], struct err *e);
 /* One more listener of it, on a port that its policy names.  Takes *fd, even on failure. */
 MUST_USE int jails_port(struct jail *j, unsigned port, int *fd, struct err *e);
@@ -75,6 +80,10 @@ MUST_USE int jails_port(struct jail *j, unsigned port, int *fd, struct err *e);
 void jails_follow(struct jail *j, struct rulebook *book, const char *why_none);
 struct jail *jails_find(struct services *s, uint64_t id); /* NULL when it is not there */
 void jails_end(struct jail *j);
+/* Of `want` bytes of either direction, by rule `rule` (-1: by none) or with this secret ("": none),
+ * how many may move now: 0 for later, -EDQUOT when a bound or a budget is used up. */
+ssize_t jails_allow(struct jail *j, int rule, const char *secret, size_t want);
+void jails_count(struct jail *j, int rule, const char *secret, size_t n); /* they have moved */
 /* services.tick: deadlines, waiting events, listeners that were out of descriptors. */
 void jails_tick(struct timer *t);
 

@@ -174,6 +174,11 @@ bool names_belong(struct names *t, const char *host, size_t n, uint32_t ipv4)
 	return names_address(t, host, n, &address) == 0 && address == ipv4;
 }
 
+enum egress_remedy names_remedy(const struct names *t)
+{
+	return t->why_none[0] ? EGRESS_REMEDY_NONE : EGRESS_REMEDY_ALLOW;
+}
+
 void names_refusal(
         const struct names *t, const char *layer, const char *host, char *to, size_t size)
 {

@@ -16,6 +16,7 @@
 #ifndef EGRESS_NAMES_H
 #define EGRESS_NAMES_H
 
+#include "policy/advice.h"
 #include "policy/policy.h"
 
 #include <stdint.h>
@@ -78,6 +79,8 @@ const struct policy_inject *names_injected(const struct names *t, const char *ho
 /* Index of the rule, or -1; port 0: any. */
 int names_rule(const struct names *t, const char *host, size_t n, unsigned port);
 
+/* What of the policy would let through a name that no rule has. */
+enum egress_remedy names_remedy(const struct names *t);
 /* "dns: registry.example not in policy 'default'", or what stands in `why_none`. */
 void names_refusal(
         const struct names *t, const char *layer, const char *host, char *to, size_t size);

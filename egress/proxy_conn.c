@@ -22,6 +22,7 @@ struct proxy_conn {
 	size_t searched;
 	char host[POLICY_HOST_MAX]; /* that was asked for; "" until then */
 	unsigned port;
+	enum egress_remedy remedy; /* of a refusal */
 };
 
 /* The answer fits any socket buffer; who does not take it has the event. */
@@ -37,8 +38,13 @@ static void refuse(struct proxy_conn *c, int status, const char *fmt, ...)
 	va_end(ap);
 	auto_buf struct buf out = BUF_INIT(8192);
 	http_answer(&out, status, reason);
-	report_denied(&c->client.jail->report, c->host[0] ? c->host : EGRESS_PROXY_NAME,
-	        c->host[0] ? c->port : POLICY_PROXY_PORT, reason);
+	const struct report_of what = {.host = c->host[0] ? c->host : EGRESS_PROXY_NAME,
+	        .port = c->host[0] ? c->port : POLICY_PROXY_PORT,
+	        .protocol = EGRESS_PROTOCOL_TCP,
+	        .remedy = c->remedy,
+	        .policy = &c->client.jail->names.book->policy,
+	        .rule = -1};
+	report_denied(&c->client.jail->report, &what, reason);
 	(void)!send(c->client.fd, out.p, out.len, MSG_NOSIGNAL | MSG_DONTWAIT);
 	client_end(&c->client, false);
 }
@@ -85,6 +91,8 @@ static bool find_place(struct proxy_conn *c, struct place *ret)
 		place_v4(address, c->port, ret);
 		return true;
 	}
+	if (r == -ENOENT)
+		c->remedy = names_remedy(t);
 	names_refusal(t, "proxy", c->host, reason, sizeof(reason));
 	refuse(c, 403, "%s", reason);
 	return false;

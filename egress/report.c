@@ -32,22 +32,19 @@ static bool take_token(struct report *r, int64_t now)
 /* Sums are kept when the socket is full: the slot stays as it is. */
 static void send_slot(struct report *r, struct report_slot *s, int64_t now)
 {
-	struct jail_egress m = s->m;
-	if (s->count > 1)
-		snprintf(m.reason, sizeof(m.reason), "%.108s (%u times)", s->m.reason, s->count);
-	m.head.type = EGRESS_EVENT;
-	m.jail = r->jail;
-	if (msg_send(r->control, &m, sizeof(m), NULL, 0) < 0)
+	s->m.head = (struct msg_head){.type = EGRESS_EVENT};
+	s->m.jail = r->jail;
+	if (msg_send(r->control, &s->m, sizeof(s->m), NULL, 0) < 0)
 		return;
-	s->count = 0;
+	s->m.times = 0;
 	s->sent_ms = now;
 	s->m.bytes_in = s->m.bytes_out = 0;
 }
 
 static bool same(const struct jail_egress *a, const struct jail_egress *b)
 {
-	return a->verdict == b->verdict && a->port == b->port && strcmp(a->host, b->host) == 0 &&
-	       strcmp(a->reason, b->reason) == 0;
+	return a->verdict == b->verdict && a->port == b->port && a->protocol == b->protocol &&
+	       strcmp(a->host, b->host) == 0 && strcmp(a->reason, b->reason) == 0;
 }
 
 /* The slot of this kind; else one that has nothing waiting, longest unused first; else the one
@@ -59,12 +56,13 @@ static struct report_slot *find_slot(struct report *r, const struct jail_egress 
 		struct report_slot *s = &r->slots[i];
 		if (same(&s->m, m))
 			return s;
-		if (s->count == 0 && (!best || s->sent_ms < best->sent_ms))
+		if (s->m.times == 0 && (!best || s->sent_ms < best->sent_ms))
 			best = s;
 	}
 	if (best) {
 		best->m = *m;
 		best->m.bytes_in = best->m.bytes_out = 0;
+		best->m.times = 0;
 		best->sent_ms = 0;
 		return best;
 	}
@@ -72,6 +70,8 @@ static struct report_slot *find_slot(struct report *r, const struct jail_egress 
 	rest->m.verdict = m->verdict;
 	(void)str_copy(rest->m.host, sizeof(rest->m.host), "(several)");
 	(void)str_copy(rest->m.reason, sizeof(rest->m.reason), "too many kinds to list each");
+	(void)str_copy(rest->m.policy, sizeof(rest->m.policy), m->policy);
+	rest->m.protocol = m->protocol;
 	return rest;
 }
 
@@ -79,7 +79,7 @@ static void add(struct report *r, const struct jail_egress *m)
 {
 	int64_t now = clock_mono_ms();
 	struct report_slot *s = find_slot(r, m);
-	s->count++;
+	s->m.times++;
 	s->m.bytes_in += m->bytes_in;
 	s->m.bytes_out += m->bytes_out;
 	bool fresh = s->sent_ms == 0 || now - s->sent_ms >= REPORT_WINDOW_MS ||
@@ -88,27 +88,33 @@ static void add(struct report *r, const struct jail_egress *m)
 		send_slot(r, s, now);
 }
 
-static void describe(struct jail_egress *m, const char *host, unsigned port, const char *reason)
+static void report(struct report *r, struct jail_egress *m, const struct report_of *what,
+        const char *reason)
 {
-	m->port = port;
-	(void)str_copy(m->host, sizeof(m->host), host);
+	m->port = what->port;
+	m->protocol = what->protocol;
+	(void)str_copy(m->host, sizeof(m->host), what->host);
+	(void)str_copy(m->policy, sizeof(m->policy), what->policy->name);
+	if (what->rule >= 0)
+		rule_text(&what->policy->rules[what->rule], m->rule);
+	else if (what->inject)
+		snprintf(m->rule, sizeof(m->rule), "inject %s", what->inject);
 	(void)str_copy(m->reason, sizeof(m->reason), reason);
+	add(r, m);
 }
 
-void report_denied(struct report *r, const char *host, unsigned port, const char *reason)
+void report_denied(struct report *r, const struct report_of *what, const char *reason)
 {
-	struct jail_egress m = {.verdict = EGRESS_DENIED};
-	describe(&m, host, port, reason);
-	add(r, &m);
+	struct jail_egress m = {.verdict = EGRESS_DENIED, .remedy = what->remedy};
+	report(r, &m, what, reason);
 }
 
-void report_allowed(struct report *r, const char *host, unsigned port, const char *reason,
+void report_allowed(struct report *r, const struct report_of *what, const char *reason,
         uint64_t bytes_in, uint64_t bytes_out)
 {
 	struct jail_egress m = {
 	        .verdict = EGRESS_ALLOWED, .bytes_in = bytes_in, .bytes_out = bytes_out};
-	describe(&m, host, port, reason);
-	add(r, &m);
+	report(r, &m, what, reason);
 }
 
 void report_flush(struct report *r, bool last)
@@ -116,7 +122,7 @@ void report_flush(struct report *r, bool last)
 	int64_t now = clock_mono_ms();
 	for (size_t i = 0; i < REPORT_SLOTS; i++) {
 		struct report_slot *s = &r->slots[i];
-		if (s->count == 0)
+		if (s->m.times == 0)
 			continue;
 		bool due = last || now - s->sent_ms >= REPORT_WINDOW_MS;
 		if (due && (last || take_token(r, now)))

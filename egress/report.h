@@ -24,8 +24,7 @@ enum {
 };
 
 struct report_slot {
-	struct jail_egress m; /* as last sent or to be sent */
-	uint32_t count;       /* waiting in this slot; 0: nothing to send */
+	struct jail_egress m; /* as last sent or to be sent; times: waiting, 0: nothing to send */
 	int64_t sent_ms;
 };
 
@@ -40,9 +39,18 @@ struct report {
 
 void report_init(struct report *r, int control, uint64_t jail);
 
-/* `host` and `reason` are cut to their fields. */
-void report_denied(struct report *r, const char *host, unsigned port, const char *reason);
-void report_allowed(struct report *r, const char *host, unsigned port, const char *reason,
+/* What was refused, or went out.  Borrowed for the call; `host` is cut to its field. */
+struct report_of {
+	const char *host;
+	unsigned port;
+	enum egress_protocol protocol;
+	enum egress_remedy remedy; /* of a refusal */
+	const struct policy *policy;
+	int rule;           /* of the policy's rules, the one that decided; -1: none */
+	const char *inject; /* host of the entry of `inject` that decided; or NULL */
+};
+void report_denied(struct report *r, const struct report_of *what, const char *reason);
+void report_allowed(struct report *r, const struct report_of *what, const char *reason,
         uint64_t bytes_in, uint64_t bytes_out);
 
 /* Sends what waits and is due.  `last`: due or not, the jail is going away. */

@@ -21,15 +21,16 @@ static void serve_done(struct serve *v)
 	struct jail *j;
 	while ((j = list_first(&v->s.jails, struct jail, link)))
 		jails_end(j);
-	control_free(v->control);
 	if (v->s.reactor) {
 		reactor_disarm(&v->s.tick);
 		/* Jails and connections are buried before what they use is taken away. */
 		reactor_bury_all(v->s.reactor);
 	}
+	control_free(v->control);
 	upstream_free(v->s.upstream);
 	resolver_free(v->s.resolver);
 	pipes_done(&v->s.pipes);
+	ledger_done(&v->s.ledger);
 	secrets_free(v->s.secrets);
 	reactor_free(v->s.reactor);
 	fd_close(v->s.control);
@@ -40,6 +41,7 @@ static int serve_init(struct serve *v, const struct serve_options *o, struct err
 	v->s.control = o->control;
 	v->s.tick.fire = jails_tick;
 	list_init(&v->s.jails);
+	ledger_init(&v->s.ledger);
 	list_init(&v->s.tick.link);
 	v->s.secrets = secrets_new();
 	v->s.reactor = reactor_new(e);

@@ -25,16 +25,28 @@ static const struct policy *policy_of(const struct stream *s)
 
 /* ---- the end ---- */
 
-static void refuse(struct stream *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static struct report_of told(const struct stream *s, enum egress_remedy remedy)
+{
+	return (struct report_of){.host = s->host,
+	        .port = s->place.port,
+	        .protocol = s->spoken,
+	        .remedy = remedy,
+	        .policy = policy_of(s),
+	        .rule = s->rule};
+}
 
-static void refuse(struct stream *s, const char *fmt, ...)
+static void refuse(struct stream *s, enum egress_remedy remedy, const char *fmt, ...)
+        __attribute__((format(printf, 3, 4)));
+
+static void refuse(struct stream *s, enum egress_remedy remedy, const char *fmt, ...)
 {
 	char reason[128];
 	va_list ap;
 	va_start(ap, fmt);
 	vsnprintf(reason, sizeof(reason), fmt, ap);
 	va_end(ap);
-	report_denied(&s->client.jail->report, s->host, s->place.port, reason);
+	const struct report_of what = told(s, remedy);
+	report_denied(&s->client.jail->report, &what, reason);
 	client_end(&s->client, true);
 }
 
@@ -73,8 +85,8 @@ static void on_free(struct client *c)
 		        s->rule >= 0 ? rule_protocol_name(policy_of(s)->rules[s->rule].protocol)
 		                     : "relay",
 		        rule, moved ? "" : ", nothing moved");
-		report_allowed(&c->jail->report, s->host, s->place.port, reason, s->in.bytes,
-		        s->out.bytes);
+		const struct report_of what = told(s, EGRESS_REMEDY_NONE);
+		report_allowed(&c->jail->report, &what, reason, s->in.bytes, s->out.bytes);
 	}
 	free(s);
 }
@@ -105,8 +117,8 @@ static void interest(struct stream *s)
 /* From `from` into the flow's pipe: bytes, 0 for nothing now, -errno when it is over. */
 static ssize_t fill(struct stream *s, struct flow *f, int from)
 {
-	struct usage *u = &s->client.jail->usage;
-	ssize_t most = usage_allow(u, policy_of(s), s->rule, PIPE_BYTES);
+	struct jail *j = s->client.jail;
+	ssize_t most = jails_allow(j, s->rule, "", PIPE_BYTES);
 	if (most <= 0) {
 		s->waiting = most == 0;
 		return most;
@@ -123,7 +135,7 @@ static ssize_t fill(struct stream *s, struct flow *f, int from)
 	}
 	f->pipe.held = (size_t)n;
 	f->bytes += (uint64_t)n;
-	usage_count(u, s->rule, (uint64_t)n);
+	jails_count(j, s->rule, "", (size_t)n);
 	return n;
 }
 
@@ -172,7 +184,7 @@ static int send_hello(struct stream *s)
 		if (n < 0)
 			return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 		s->out.bytes += (uint64_t)n;
-		usage_count(&s->client.jail->usage, s->rule, (uint64_t)n);
+		jails_count(s->client.jail, s->rule, "", (size_t)n);
 		s->nhello -= (size_t)n;
 		memmove(s->hello, s->hello + n, s->nhello);
 	}
@@ -191,7 +203,10 @@ static void relay(struct stream *s)
 		reset_outside(s);
 		char rule[RULE_TEXT_MAX];
 		rule_text(&policy_of(s)->rules[s->rule], rule);
-		refuse(s, "the bytes of rule %.90s are used up", rule);
+		if (purse_may_move(&s->client.jail->purse, policy_of(s), ""))
+			refuse(s, EGRESS_REMEDY_BYTES, "the bytes of rule %.90s are used up", rule);
+		else
+			refuse(s, EGRESS_REMEDY_NONE, "the budget's bytes are used up");
 	} else if (r < 0) {
 		cut(s);
 	} else if (s->in.shut && s->out.shut) {
@@ -212,6 +227,13 @@ static void on_outside(struct watch *w, uint32_t events)
 
 /* ---- DIAL ---- */
 
+/* A name may be given addresses that are not public; an address has been judged as what it is. */
+static enum egress_remedy outside_remedy(const struct stream *s, const struct err *e)
+{
+	bool name = s->rule >= 0 && policy_of(s)->rules[s->rule].host[0];
+	return name && e->code == -EACCES ? EGRESS_REMEDY_ADDRESSES : EGRESS_REMEDY_NONE;
+}
+
 static void on_dialled(struct dial *d, int fd, const struct err *e)
 {
 	struct stream_dial *way = container_of(d, struct stream_dial, dial);
@@ -221,7 +243,7 @@ static void on_dialled(struct dial *d, int fd, const struct err *e)
 		return;
 	}
 	if (e) {
-		refuse(s, "outside: %.110s", e->text);
+		refuse(s, outside_remedy(s, e), "outside: %.110s", e->text);
 		return;
 	}
 	free(take(s->dial));
@@ -249,7 +271,7 @@ static void dial(struct stream *s)
 	reactor_set(s->client.reactor, &s->client.watch, EPOLLRDHUP);
 	client_deadline(&s->client, DIAL_TRY_MS);
 	if (dial_start(&s->dial->dial, v->resolver, &to, &reach, &err) < 0)
-		refuse(s, "outside: %.110s", err.text);
+		refuse(s, outside_remedy(s, &err), "outside: %.110s", err.text);
 }
 
 /* ---- HELLO ---- */
@@ -282,24 +304,26 @@ static void judge(struct stream *s, const char *name)
 	int rule = names_rule(t, name, n, s->place.port);
 	bool belongs = s->place.has_v4 && names_belong(t, name, n, s->place.v4);
 	if (!belongs && at.kind != NAME_NONE) {
-		refuse(s, "tls: the server name %.50s is not the name dialled", name);
+		refuse(s, EGRESS_REMEDY_NONE, "tls: the server name %.50s is not the name dialled",
+		        name);
 		return;
 	}
 	(void)str_copy(s->host, sizeof(s->host), name);
+	s->rule = rule;
 	if (at.kind == NAME_INJECT)
-		refuse(s, "tls: %.60s is served as http:// only", name);
+		refuse(s, EGRESS_REMEDY_NONE, "tls: %.60s is served as http:// only", name);
 	else if (rule < 0) {
 		names_refusal(t, "tls", name, reason, sizeof(reason));
-		refuse(s, "%s", reason);
+		refuse(s, names_remedy(t), "%s", reason);
 	} else if (!belongs)
-		refuse(s, "tls: %.60s was dialled by a number, not looked up", name);
+		refuse(s, EGRESS_REMEDY_NONE, "tls: %.60s was dialled by a number, not looked up",
+		        name);
 	else if (policy_of(s)->rules[rule].protocol != RULE_TLS)
-		refuse(s, "tls: %.60s:%u is allowed as %s", name, s->place.port,
+		refuse(s, EGRESS_REMEDY_PROTOCOL, "tls: %.60s:%u is allowed as %s", name,
+		        s->place.port,
 		        rule_protocol_name(policy_of(s)->rules[rule].protocol));
-	else {
-		s->rule = rule;
+	else
 		dial(s);
-	}
 }
 
 static void refuse_unnamed(struct stream *s)
@@ -309,10 +333,12 @@ static void refuse_unnamed(struct stream *s)
 	if (s->place.has_v4)
 		at = names_at(&s->client.jail->names, s->place.v4);
 	if (at.kind != NAME_NONE) {
-		refuse(s, "tls: %.60s was dialled without a server name", s->host);
+		refuse(s, EGRESS_REMEDY_NONE, "tls: %.60s was dialled without a server name",
+		        s->host);
 	} else {
 		names_refusal(&s->client.jail->names, "tcp", s->host, reason, sizeof(reason));
-		refuse(s, "%s", reason);
+		s->spoken = EGRESS_PROTOCOL_TCP; /* or nothing at all */
+		refuse(s, names_remedy(&s->client.jail->names), "%s", reason);
 	}
 }
 
@@ -361,7 +387,8 @@ static void on_late(struct client *c)
 		relay(s);
 	} else {
 		reset_outside(s);
-		refuse(s, "no byte moved for %d minutes", STREAM_IDLE_MS / 60000);
+		refuse(s, EGRESS_REMEDY_NONE, "no byte moved for %d minutes",
+		        STREAM_IDLE_MS / 60000);
 	}
 }
 
@@ -378,7 +405,7 @@ static void on_follow(struct client *c)
 	s->rule = rule;
 	if (rule < 0) {
 		reset_outside(s);
-		refuse(s, "the policy allows it no longer");
+		refuse(s, names_remedy(t), "the policy allows it no longer");
 	}
 }
 
@@ -389,6 +416,7 @@ static struct stream *begin(struct jail *j, int fd, const struct place *p, uint3
 {
 	struct stream *s = xnew(struct stream);
 	s->place = *p;
+	s->spoken = EGRESS_PROTOCOL_TLS;
 	s->rule = -1;
 	s->fd = -1;
 	s->outside = (struct watch){.fd = -1, .ready = on_outside};
@@ -407,6 +435,7 @@ void stream_accept_raw(struct jail *j, int fd, const struct place *p, int rule)
 {
 	struct stream *s = begin(j, fd, p, 0);
 	s->rule = rule;
+	s->spoken = EGRESS_PROTOCOL_RAW;
 	if (!s->client.ended)
 		dial(s);
 }

@@ -16,6 +16,7 @@
 #include "egress/dial.h"
 #include "egress/pipes.h"
 #include "egress/place.h"
+#include "policy/advice.h"
 #include "policy/policy.h"
 
 #include <stdbool.h>
@@ -47,6 +48,7 @@ struct stream {
 	char host[POLICY_HOST_MAX]; /* the name, or the address as text */
 	int rule;                   /* of the jail's policy as it is now */
 	bool waiting;               /* for the rate of its rule */
+	enum egress_protocol spoken;
 	struct stream_dial *dial;   /* owned, until there is a connection */
 	uint8_t *hello;             /* owned, until it was sent */
 	size_t nhello;

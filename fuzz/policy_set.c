@@ -29,7 +29,8 @@ static struct policy_set *good(void)
 		made->magic = POLICY_SET_MAGIC;
 		made->count = COUNT;
 		made->size = set_size;
-		config_defaults(&none, &made->config);
+		if (config_defaults(&none, &made->config, NULL) < 0)
+			abort();
 		for (int i = 0; i < COUNT; i++)
 			assert(policy_builtin(i, &made->policies[i], &e) == 0);
 		assert(policy_set_check(made, set_size, &e) == 0);

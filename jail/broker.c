@@ -110,7 +110,8 @@ static int check_binds(const struct policy *p, const struct jail_make *m, struct
 static int check_names(const struct jail_make *m, struct broker_make *to, struct err *e)
 {
 	if (!msg_text_ok(m->session, sizeof(m->session)) || !msg_text_ok(m->run, sizeof(m->run)) ||
-	        !msg_text_ok(m->agent, sizeof(m->agent)))
+	        !msg_text_ok(m->agent, sizeof(m->agent)) ||
+	        !msg_text_ok(m->purse.user, sizeof(m->purse.user)))
 		return err_set(e, -EINVAL, "unterminated text");
 	bool session = m->flags & JAIL_MAKE_SESSION;
 	if (session ? !id_valid(m->session, "ses") : m->session[0] != '\0')

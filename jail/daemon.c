@@ -253,6 +253,7 @@ static void blank(struct daemon *d, const struct options *o)
 	pool_init(&d->pool, &d->leases, &d->tree);
 	d->pool.closer = &d->closer;
 	jails_init(&d->jails, &d->poller, &peers_news, d);
+	ledger_init(&d->ledger);
 	laters_init(&d->laters, &d->poller, &d->disks);
 }
 
@@ -545,6 +546,7 @@ void daemon_close(struct daemon *d)
 	service_done(&d->supervisor);
 	laters_drop(&d->laters);
 	jails_done(&d->jails);
+	ledger_done(&d->ledger);
 	service_done(&d->egress);
 	pool_done(&d->pool);
 	closer_stop(&d->closer);

@@ -26,6 +26,7 @@
 #include "jail/pool.h"
 #include "jail/service.h"
 #include "jail/upgrade.h"
+#include "policy/ledger.h"
 #include "proto/children.h"
 
 #include <stdbool.h>
@@ -66,6 +67,7 @@ struct daemon {
 	struct closer closer;
 	struct pool pool;
 	struct jails jails;
+	struct ledger ledger; /* of budgets that jails share */
 	struct disks disks;
 	struct laters laters;
 	struct broker broker;

@@ -20,6 +20,9 @@ enum { WORKERS_MAX = 4 };
 /* Between PID 1's end and the last exit in its cgroup lie microseconds; this is for kernels whose
  * notification is late. */
 enum { RECHECK_MS = 20 };
+/* egress closes what a jail had open in one turn of its loop, and says so.  Events that come later
+ * than this are not in the run's result. */
+enum { SETTLE_MS = 250 };
 /* One statfs or quotactl; a disk that is full for less than this may go unnoticed. */
 enum { LOOK_MS = 250 };
 /* PID 1 takes a request within microseconds, on a host that is beyond its means within a second. */
@@ -164,9 +167,35 @@ static void end_processes(struct jail *j)
 		(void)syscall(SYS_pidfd_send_signal, j->l.pidfd, SIGKILL, NULL, 0);
 }
 
+/* Its connections are cut now, and what they have moved is part of what it has used. */
+static void settle(struct jail *j)
+{
+	j->settling = true;
+	if (j->table->news->settling(j->table->ctx, j))
+		alarm_set(poller_of(j), &j->recheck, SETTLE_MS);
+	else
+		become_dead(j);
+}
+
+void jails_settled(struct jails *t, uint64_t id)
+{
+	struct jail *j = t->slots[id % LIMIT_JAILS];
+	if (j && j->id == id && j->settling && j->state != JAILS_DEAD)
+		become_dead(j);
+}
+
+void jails_settle_all(struct jails *t)
+{
+	for (unsigned i = 0; i < LIMIT_JAILS; i++)
+		if (t->slots[i])
+			jails_settled(t, t->slots[i]->id);
+}
+
 /* PID 1 is collected; what the cgroup still holds decides. */
 static void look_for_end(struct jail *j)
 {
+	if (j->settling)
+		return;
 	int left = cgroup_populated(&j->l.kit->cgroup);
 	/* What cannot be read may hold anything; only a cgroup that is gone (ENODEV) is empty. */
 	if (left == 1 || (left < 0 && left != -ENODEV)) {
@@ -174,12 +203,16 @@ static void look_for_end(struct jail *j)
 		alarm_set(poller_of(j), &j->recheck, RECHECK_MS);
 		return;
 	}
-	become_dead(j);
+	settle(j);
 }
 
 static void on_recheck(struct alarm *a)
 {
-	look_for_end(container_of(a, struct jail, recheck));
+	struct jail *j = container_of(a, struct jail, recheck);
+	if (j->settling)
+		become_dead(j);
+	else
+		look_for_end(j);
 }
 
 static void on_cgroup_event(struct watch *w, uint32_t events)

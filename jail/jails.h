@@ -35,6 +35,7 @@ struct jail {
 	enum jails_state state;
 	bool killed; /* we were asked to */
 	bool orphaned;
+	bool settling;             /* nothing lives in it; egress has still to say what went out */
 	bool reaped;               /* PID 1 was collected */
 	struct launched l;         /* owned */
 	uint32_t base;             /* first host id; its lease ends with the jail */
@@ -54,6 +55,10 @@ struct jail {
 	int64_t untaken_ms;    /* monotonic: since when */
 	struct alarm take;     /* looks whether it has */
 	uint64_t egress_bytes;
+	char user[ACCOUNT_ID];  /* "" or whose account it spends from */
+	struct budget budget;   /* narrower than the policy's, of the run */
+	struct tokens tokens;   /* what it has used: */
+	struct spending spent;
 	bool has_egress; /* egress was told of it */
 	struct watch control, pidfd, events;
 	struct alarm recheck; /* cgroup.events can be late or missing */
@@ -66,6 +71,8 @@ struct jail {
 /* What the table tells, with the loop's stack above: the jail may not be released inside. */
 struct jails_news {
 	void (*exited)(void *ctx, struct jail *j, const struct init_exited *m);
+	/* Nothing lives in it.  True: jails_settled is to come before it is told gone. */
+	bool (*settling)(void *ctx, struct jail *j);
 	void (*gone)(void *ctx, struct jail *j, const struct jail_gone *m);
 	/* A limit of the disk was met for the first time. */
 	void (*limit)(void *ctx, struct jail *j, enum jail_limit_kind kind, uint64_t value);
@@ -108,6 +115,9 @@ uint64_t jails_promised(const struct jails *t);
  * program is told after a while (ETIMEDOUT). */
 void jails_asked(struct jail *j);
 void jails_kill(struct jail *j);
+/* Nothing more will be heard of that jail from egress. */
+void jails_settled(struct jails *t, uint64_t id);
+void jails_settle_all(struct jails *t); /* egress itself is gone */
 /* Nobody was told of it: it is killed and goes by itself. */
 void jails_discard(struct jail *j);
 /* The worker's socket (owned), or -errno. */

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "jail/daemon.h"
+#include "jail/purses.h"
 #include "jail/sessions.h"
 #include "proto/egress.h"
 
@@ -300,6 +301,7 @@ int peers_tell_jail(struct daemon *d, struct jail *j, struct err *e)
 	int index = policy_find(d->policies->set, j->policy);
 	m.policy = index < 0 ? 0 : (uint32_t)index;
 	m.flags |= index < 0 ? JAIL_MAKE_NO_EGRESS : 0;
+	purses_fill(&d->ledger, j, index < 0 ? NULL : &d->policies->set->policies[index], &m);
 	service_send(&d->egress, &m, sizeof(m), fds, EGRESS_LISTENERS);
 	j->has_egress = true;
 	r = tell_ports(d, j);
@@ -328,13 +330,17 @@ static void egress_started(struct service *s)
 
 static void egress_ended(struct service *s)
 {
-	(void)s; /* the listeners are kept here; the next one gets them */
+	/* The listeners are kept here; the next one gets them. */
+	jails_settle_all(&of_egress(s)->jails);
 }
 
 static bool egress_event_ok(const struct jail_egress *m, size_t n)
 {
 	return n == sizeof(*m) && m->verdict <= EGRESS_ALLOWED && m->port <= 65535 &&
-	       msg_text_ok(m->host, sizeof(m->host)) && msg_text_ok(m->reason, sizeof(m->reason));
+	       m->protocol < EGRESS_PROTOCOL_COUNT && m->remedy < EGRESS_REMEDY_COUNT &&
+	       m->times > 0 && msg_text_ok(m->host, sizeof(m->host)) &&
+	       msg_text_ok(m->policy, sizeof(m->policy)) && msg_text_ok(m->rule, sizeof(m->rule)) &&
+	       msg_text_ok(m->reason, sizeof(m->reason));
 }
 
 static void egress_event(struct daemon *d, struct jail_egress *m)
@@ -350,6 +356,25 @@ static void egress_event(struct daemon *d, struct jail_egress *m)
 	service_send(&d->supervisor, m, sizeof(*m), NULL, 0);
 }
 
+static void egress_usage(struct daemon *d, const struct jail_usage *m)
+{
+	struct jail *j = NULL;
+	struct jail_used to;
+	if (jails_find(&d->jails, m->jail, &j, NULL) < 0)
+		j = NULL;
+	purses_take(&d->ledger, j, m, &to);
+	service_send(&d->supervisor, &to, sizeof(to), NULL, 0);
+}
+
+static void egress_budget(struct daemon *d, struct jail_budget *m)
+{
+	struct jail *j;
+	if (jails_find(&d->jails, m->jail, &j, NULL) < 0 || j->orphaned)
+		return;
+	m->head = (struct msg_head){.type = JAIL_BUDGET};
+	service_send(&d->supervisor, m, sizeof(*m), NULL, 0);
+}
+
 static void egress_message(struct service *s, void *msg, size_t n, int *fds)
 {
 	for (int i = 0; i < MSG_FDS; i++)
@@ -357,6 +382,12 @@ static void egress_message(struct service *s, void *msg, size_t n, int *fds)
 	const struct msg_head *h = msg;
 	if (h->type == EGRESS_EVENT && egress_event_ok(msg, n))
 		egress_event(of_egress(s), msg);
+	else if (h->type == EGRESS_USAGE && purses_usage_ok(msg, n))
+		egress_usage(of_egress(s), msg);
+	else if (h->type == EGRESS_BUDGET && purses_budget_ok(msg, n))
+		egress_budget(of_egress(s), msg);
+	else if (h->type == EGRESS_JAIL_ENDED && n == sizeof(struct egress_simple))
+		jails_settled(&of_egress(s)->jails, ((const struct egress_simple *)msg)->jail);
 	else if (h->type == EGRESS_READY && n == sizeof(struct egress_simple))
 		log_debug("egress has taken the policies into use");
 	else
@@ -391,13 +422,23 @@ static void on_exited(void *ctx, struct jail *j, const struct init_exited *m)
 		service_send(&d->supervisor, &to, sizeof(to), NULL, 0);
 }
 
-static void on_gone(void *ctx, struct jail *j, const struct jail_gone *m)
+static bool on_settling(void *ctx, struct jail *j)
 {
 	struct daemon *d = ctx;
 	struct egress_simple end = {.head.type = EGRESS_JAIL_END, .jail = j->id};
-	if (j->has_egress)
-		service_send(&d->egress, &end, sizeof(end), NULL, 0);
+	if (!j->has_egress || !service_running(&d->egress))
+		return false;
+	service_send(&d->egress, &end, sizeof(end), NULL, 0);
+	return true;
+}
+
+static void on_gone(void *ctx, struct jail *j, const struct jail_gone *m)
+{
+	struct daemon *d = ctx;
 	struct jail_gone to = *m;
+	struct jail_used used;
+	if (!j->orphaned && purses_used(j, &used))
+		service_send(&d->supervisor, &used, sizeof(used), NULL, 0);
 	if (!j->orphaned)
 		service_send(&d->supervisor, &to, sizeof(to), NULL, 0);
 }
@@ -423,6 +464,7 @@ static void on_released(void *ctx, uint32_t base)
 
 const struct jails_news peers_news = {
         .exited = on_exited,
+        .settling = on_settling,
         .gone = on_gone,
         .limit = on_limit,
         .released = on_released,

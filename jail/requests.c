@@ -12,6 +12,7 @@
 #include "jail/checkup.h"
 #include "jail/daemon.h"
 #include "jail/mounts.h"
+#include "jail/purses.h"
 #include "jail/sessions.h"
 
 #include <assert.h>
@@ -262,6 +263,9 @@ static int op_make(void *ctx, const struct broker_make *m, struct broker_call *c
 	(void)str_copy(j->policy, sizeof(j->policy), m->policy->name);
 	(void)str_copy(j->session, sizeof(j->session), m->session ? m->session : "");
 	(void)str_copy(j->run, sizeof(j->run), m->run ? m->run : "");
+	memcpy(j->user, m->asked->purse.user, sizeof(j->user));
+	j->budget = m->asked->purse.run;
+	purses_told(&d->ledger, &m->asked->purse, j->session, m->policy);
 	r = m->run && j->execs ? jails_keep_program(j, &stdio, e) : 0;
 	if (r == 0)
 		r = peers_tell_jail(d, j, e);

@@ -18,6 +18,7 @@ TEXT(offline)
 TEXT(strict)
 TEXT(demo)
 TEXT(groups)
+TEXT(prices)
 
 static const struct builtin builtins[] = {
         {"default", builtin_text_default, builtin_text_default_end},
@@ -41,6 +42,13 @@ const struct builtin *builtin_groups(void)
 	static const struct builtin groups = {
 	        "groups", builtin_text_groups, builtin_text_groups_end};
 	return &groups;
+}
+
+const struct builtin *builtin_prices(void)
+{
+	static const struct builtin prices = {
+	        "prices", builtin_text_prices, builtin_text_prices_end};
+	return &prices;
 }
 
 int builtin_find(const char *name)

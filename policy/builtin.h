@@ -19,6 +19,8 @@ size_t builtin_count(void);
 const struct builtin *builtin_at(size_t i);
 /* The named groups of hosts (groups.h). */
 const struct builtin *builtin_groups(void);
+/* What models cost (prices_yaml.h). */
+const struct builtin *builtin_prices(void);
 int builtin_find(const char *name); /* index, or -1 */
 
 #endif

@@ -2,6 +2,7 @@
 #include "base/ids.h"
 #include "base/mem.h"
 #include "policy/policy_check.h"
+#include "policy/prices_yaml.h"
 #include "policy/units.h"
 
 #include <string.h>
@@ -212,6 +213,12 @@ static const struct key secret_rows[] = {
 };
 static const struct key_table secret_keys = KEY_TABLE(secret_rows);
 
+static int set_prices(const struct keys_ctx *k, const struct yaml_node *n, void *obj)
+{
+	struct build *b = obj;
+	return prices_add(k, n, &b->c);
+}
+
 static const struct key config_rows[] = {
         {.name = "users", .type = KEY_MAP, .sub = &users_keys},
         {.name = "group",
@@ -235,6 +242,13 @@ static const struct key config_rows[] = {
                 .sub = &secret_keys,
                 .want = "map of name to place",
                 .doc = "Where secrets are that policies name; at most 32, one place each."},
+        {.name = "prices",
+                .type = KEY_OTHER,
+                .set = set_prices,
+                .sub = &price_keys,
+                .want = "map of model to prices",
+                .doc = "What models cost, by globs of their names, before the built-in table; the "
+                       "first that matches counts."},
         {.name = "expose_env",
                 .type = KEY_OTHER,
                 .set = set_exposed,
@@ -250,7 +264,7 @@ static const struct key config_rows[] = {
 };
 const struct key_table config_keys = KEY_TABLE(config_rows);
 
-void config_defaults(const struct idents *ids, struct daemon_config *ret)
+static void defaults(const struct idents *ids, struct daemon_config *ret)
 {
 	*ret = (struct daemon_config){
 	        .supervisor_uid = ID_SUPERVISOR,
@@ -269,6 +283,12 @@ void config_defaults(const struct idents *ids, struct daemon_config *ret)
 	(void)!idents_group(ids, "agentbox", &ret->socket_gid);
 }
 
+int config_defaults(const struct idents *ids, struct daemon_config *ret, struct err *e)
+{
+	defaults(ids, ret);
+	return prices_builtin(ret, e);
+}
+
 int config_parse(const struct keys_ctx *k, const struct idents *ids, const char *text, size_t n,
         struct daemon_config *ret)
 {
@@ -277,8 +297,10 @@ int config_parse(const struct keys_ctx *k, const struct idents *ids, const char 
 		return -EINVAL;
 	auto_free struct build *b = xnew(struct build);
 	b->ids = ids;
-	config_defaults(ids, &b->c);
+	defaults(ids, &b->c);
 	int r = keys_apply(k, &config_keys, yaml_root(doc), b);
+	if (r == 0)
+		r = prices_builtin(&b->c, k->e);
 	if (r < 0)
 		return r;
 	r = daemon_config_check(&b->c, k->e);

@@ -14,7 +14,7 @@
 
 extern const struct key_table config_keys;
 
-void config_defaults(const struct idents *ids, struct daemon_config *ret);
+MUST_USE int config_defaults(const struct idents *ids, struct daemon_config *ret, struct err *e);
 /* Starts from the defaults. */
 MUST_USE int config_parse(const struct keys_ctx *k, const struct idents *ids, const char *text,
         size_t n, struct daemon_config *ret);

@@ -223,7 +223,6 @@ static bool asks(const struct harness *h, enum harness_later which, const struct
 	case HARNESS_LATER_VERIFY:
 	case HARNESS_LATER_IMAGE:
 	case HARNESS_LATER_SECRETS:
-	case HARNESS_LATER_COST:
 	case HARNESS_LATER_READ_ONLY:
 	case HARNESS_LATER_PROVIDER:
 	case HARNESS_LATER_COUNT:

@@ -56,7 +56,6 @@ enum harness_user { HARNESS_USER_AGENT, HARNESS_USER_ROOT };
 	X(ASK,        "permissions",          NULL, "nobody can be asked")                         \
 	X(SECRETS,    "secrets",              NULL,                                                \
 		"secrets do not enter jails; a policy injects them outside")                       \
-	X(COST,       "limits.costUsd",       NULL, "cost is reported, not limited")               \
 	X(READ_ONLY,  "narrow.readOnly",      NULL, "workspaces are writable as a whole")          \
 	X(EGRESS,     "narrow.egress.only",   NULL, "the policy decides on hosts")                 \
 	X(PROVIDER,   "driverOptions.provider", NULL, "the agent's configuration decides")

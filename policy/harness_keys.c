@@ -152,7 +152,8 @@ static const struct key harness_limit_rows[] = {
         {.name = "costUsd",
                 .type = KEY_REAL,
                 .offset = HARNESS_AT(cost_usd),
-                .doc = "Cost of the model in dollars."},
+                .doc = "US dollars of the model's tokens, as metered outside the jail and by the "
+                       "price table."},
         {.name = "workspaceQuotaExcludes",
                 .type = KEY_OTHER,
                 .set = set_quota_excludes,

@@ -14,6 +14,7 @@
 #include "base/id.h"
 #include "base/limits.h"
 #include "policy/layers.h"
+#include "policy/prices.h"
 #include "policy/rules.h"
 
 #include <stdbool.h>
@@ -131,11 +132,12 @@ struct daemon_config {
 	uint32_t max_runs;   /* running at once */
 	uint32_t max_queued;
 	uint32_t pool; /* jails prepared ahead, per pooled policy */
-	uint32_t nsecrets, nexposed;
+	uint32_t nsecrets, nexposed, nprices, pad;
 	struct secret_def secrets[POLICY_SECRETS];
 	char exposed[POLICY_EXPOSED][NAME_MAX_LEN]; /* daemon variables harnesses may ask for */
 	char default_policy[NAME_MAX_LEN];          /* of harnesses and jails that name none */
 	char harness_dirs[4][POLICY_PATH_MAX];      /* besides the bundled ones; empty: unused */
+	struct price prices[POLICY_PRICES];         /* root's before the built-in ones */
 };
 
 #define POLICY_SET_MAGIC 0x504f4c31u

@@ -350,6 +350,15 @@ static int secret_check(const struct daemon_config *c, size_t i, struct err *e)
 	}
 }
 
+static int price_check(const struct price *p, struct err *e)
+{
+	int r = TEXT(p->model, form_printable);
+	if (r == 0 && (!p->model[0] || p->input > PRICE_MAX || p->output > PRICE_MAX ||
+	                      p->cached > PRICE_MAX || p->stored > PRICE_MAX))
+		r = bad(e, "a price", "is out of range");
+	return r;
+}
+
 int daemon_config_check(const struct daemon_config *c, struct err *e)
 {
 	if (!id_fine(c->supervisor_uid) || !id_fine(c->supervisor_gid) || !id_fine(c->egress_uid) ||
@@ -361,11 +370,14 @@ int daemon_config_check(const struct daemon_config *c, struct err *e)
 	if (c->max_runs < 1 || c->max_runs > LIMIT_JAILS || c->max_queued > LIMIT_QUEUED_RUNS ||
 	        c->pool > LIMIT_JAILS)
 		return bad(e, "runs", "are out of range");
-	if (c->nsecrets > POLICY_SECRETS || c->nexposed > POLICY_EXPOSED)
+	if (c->nsecrets > POLICY_SECRETS || c->nexposed > POLICY_EXPOSED ||
+	        c->nprices > POLICY_PRICES)
 		return bad(e, "counts", "are out of range");
 	int r = TEXT(c->default_policy, form_name);
 	for (size_t i = 0; r == 0 && i < c->nsecrets; i++)
 		r = secret_check(c, i, e);
+	for (size_t i = 0; r == 0 && i < c->nprices; i++)
+		r = price_check(&c->prices[i], e);
 	for (size_t i = 0; r == 0 && i < c->nexposed; i++)
 		r = TEXT(c->exposed[i], form_variable);
 	for (size_t i = 0; r == 0 && i < ARRAY_LEN(c->harness_dirs); i++)

@@ -4,6 +4,7 @@
 #include "policy/explain.h"
 #include "policy/lint.h"
 #include "policy/report.h"
+#include "policy/suggest.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -20,6 +21,7 @@ static const struct verb {
         {"explain", explain_main,
                 "NAME|FILE [syscall NAME|N [ARG...] | host HOST[:PORT] | path PATH [read|write]]"},
         {"show", show_main, "NAME|FILE"},
+        {"suggest", suggest_main, "NAME OF <REFUSALS"},
         {"list", list_main, ""},
         {"keys", keys_main, "policy|config|harness|agent [--mdoc]"},
         {"syscalls", syscalls_main, "[--debug]"},

@@ -23,6 +23,7 @@
  *	agentbox-policyc explain NAME|FILE [syscall NAME|N [ARG...] | host HOST[:PORT] |
  *		path PATH [read|write]]
  *	agentbox-policyc show NAME|FILE
+ *	agentbox-policyc suggest NAME OF <REFUSALS		(policy/suggest.h)
  *	agentbox-policyc list
  *	agentbox-policyc syscalls [--debug]
  *	agentbox-policyc keys policy|config|harness|agent [--mdoc]

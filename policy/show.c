@@ -125,6 +125,12 @@ static void show_rule(const struct policy *p, const struct policy_rule *r, FILE 
 	show_requests(p, r->requests, "      ", to);
 }
 
+void show_rules(const struct policy *p, FILE *to)
+{
+	for (uint32_t i = 0; i < p->nrules; i++)
+		show_rule(p, &p->rules[i], to);
+}
+
 static void show_inject(const struct policy *p, const struct policy_inject *j, FILE *to)
 {
 	quoted(to, "    - host", j->host);
@@ -166,8 +172,7 @@ static void show_budgets(const struct policy *p, FILE *to)
 static void show_egress(const struct policy *p, FILE *to)
 {
 	(void)fputs(p->nrules ? "egress:\n  allow:\n" : "egress:\n  allow: []\n", to);
-	for (uint32_t i = 0; i < p->nrules; i++)
-		show_rule(p, &p->rules[i], to);
+	show_rules(p, to);
 	(void)fputs(p->ninject ? "  inject:\n" : "  inject: []\n", to);
 	for (uint32_t i = 0; i < p->ninject; i++)
 		show_inject(p, &p->inject[i], to);

@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 
+void show_rules(const struct policy *p, FILE *to); /* entries of egress.allow */
 void show_policy(const struct policy *p, FILE *to);
 
 #endif

@@ -22,6 +22,9 @@ enum egress_msg {
 	EGRESS_STOP,         /* -> struct egress_simple */
 	EGRESS_READY = 100,  /* <- struct egress_simple: policies taken into use */
 	EGRESS_EVENT,        /* <- struct jail_egress, as the supervisor gets it */
+	EGRESS_USAGE,        /* <- struct jail_usage */
+	EGRESS_BUDGET,       /* <- struct jail_budget, as the supervisor gets it */
+	EGRESS_JAIL_ENDED,   /* <- struct egress_simple: all of that jail is closed and told */
 };
 
 struct egress_simple {
@@ -46,6 +49,9 @@ struct egress_jail {
 	uint64_t policy_generation;
 	uint32_t policy; /* index */
 	uint32_t flags;  /* JAIL_MAKE_NO_EGRESS */
+	char session[ID_MAX];
+	struct jail_purse purse; /* as agentboxd knows the accounts now */
+	struct spending spent;   /* by this jail, before an egress that was started anew */
 };
 
 struct egress_ports {

@@ -13,8 +13,10 @@
 #define PROTO_JAIL_H
 
 #include "base/id.h"
+#include "policy/advice.h"
 #include "policy/checks.h"
 #include "policy/layers.h"
+#include "policy/ledger.h"
 #include "policy/policy.h"
 #include "proto/msg.h"
 
@@ -46,6 +48,8 @@ enum jail_msg {
 	JAIL_HANDOVER,    /* struct jail_simple: leave the runs as they are, flush, exit: another
 	                     takes them up */
 	JAIL_FOUND,       /* struct jail_found; fds: stdin if FOUND_STDIN, then stdout and stderr */
+	JAIL_USED,        /* struct jail_used: what a jail, and those who pay for it, have used up */
+	JAIL_BUDGET,      /* struct jail_budget: a request was refused, a budget is used up */
 };
 
 struct jail_simple {
@@ -73,6 +77,15 @@ struct jail_bind {
 	                               */
 };
 
+/* What a jail may use up, and what was used before it. */
+struct jail_purse {
+	char user[ACCOUNT_ID]; /* "" or whose account it is */
+	int64_t day;           /* to which what the user and the secrets have spent belongs */
+	struct budget run;     /* narrower than the policy's; zero: as that says */
+	struct spending session, user_day;
+	struct spending secrets[POLICY_INJECTS]; /* in the order of policy.inject */
+};
+
 struct jail_make {
 	struct msg_head head;
 	uint64_t policy_generation;
@@ -86,6 +99,7 @@ struct jail_make {
 	uint32_t nbinds;
 	uint32_t pad;
 	struct jail_bind binds[JAIL_BINDS];
+	struct jail_purse purse;
 };
 
 struct jail_exec {
@@ -212,6 +226,42 @@ struct jail_found {
 	struct jail_gone gone;
 };
 
+/* One answer, or several that were not told yet; from egress, to agentboxd alone. */
+struct jail_usage {
+	struct msg_head head;
+	uint64_t jail;
+	char session[ID_MAX], user[ACCOUNT_ID], secret[NAME_MAX_LEN]; /* "" where there is none */
+	struct tokens tokens;
+	struct spending spent;
+};
+
+struct jail_account {
+	uint32_t scope, pad; /* enum budget_scope */
+	int64_t day;         /* 0: not by the day */
+	char id[ACCOUNT_ID];
+	struct spending spent;
+};
+
+/* Sums, so that nothing is lost with a message or counted twice with it. */
+struct jail_used {
+	struct msg_head head;
+	uint64_t jail;
+	struct tokens tokens; /* of the jail so far */
+	struct spending spent;
+	struct tokens new_tokens; /* since the message before: for what counts all jails */
+	struct spending new_spent;
+	uint32_t naccounts, pad;
+	struct jail_account accounts[BUDGET_SCOPES];
+};
+
+struct jail_budget {
+	struct msg_head head;
+	uint64_t jail;
+	uint32_t scope, kind; /* enum budget_scope, enum budget_kind */
+	uint64_t bound;
+	char reason[128];
+};
+
 enum egress_verdict { EGRESS_DENIED, EGRESS_ALLOWED };
 struct jail_egress {
 	struct msg_head head;
@@ -219,7 +269,13 @@ struct jail_egress {
 	uint32_t verdict; /* enum egress_verdict */
 	uint32_t port;
 	uint64_t bytes_in, bytes_out; /* ALLOWED: of that exchange */
+	uint32_t protocol;            /* enum egress_protocol */
+	uint32_t remedy;              /* enum egress_remedy; DENIED: what would let it through */
+	uint32_t times;               /* how many it stands for */
+	uint32_t pad;
 	char host[POLICY_HOST_MAX];   /* name where one is known, else the address */
+	char policy[NAME_MAX_LEN];    /* whose rules decided */
+	char rule[RULE_TEXT_MAX];     /* the one that did; "": none */
 	char reason[128];
 };
 

@@ -144,6 +144,18 @@ void active_emit_limit(struct run *r, const char *limit, uint64_t value)
 	active_emit(r, EVENT_LIMIT_HIT, b.p, b.len);
 }
 
+void active_emit_budget(struct run *r, const char *limit, const char *scope, double value)
+{
+	if (told_before(r, limit))
+		return;
+	auto_buf struct buf b = BUF_INIT(256);
+	struct jw w = JW_INIT(&b);
+	jw_str(&w, "limit", limit);
+	jw_str(&w, "scope", scope);
+	jw_num(&w, "value", value);
+	active_emit(r, EVENT_LIMIT_HIT, b.p, b.len);
+}
+
 void active_fail(struct run *r, const struct err *e)
 {
 	active_judge(r, RUN_FAILED, e->text);
@@ -263,6 +275,7 @@ void active_free(struct run *r)
 	if (r->has_outcome)
 		driver_outcome_done(&r->outcome);
 	artifacts_result_done(&r->kept);
+	egress_totals_done(&r->egress);
 	fd_close(r->exec_fd);
 	for (int i = 0; i < 3; i++)
 		fd_close(r->fds[i]);

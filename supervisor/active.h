@@ -12,6 +12,7 @@
 #include "base/buf.h"
 #include "base/list.h"
 #include "supervisor/artifacts.h"
+#include "supervisor/egress_totals.h"
 #include "supervisor/jails.h"
 #include "supervisor/loop.h"
 #include "supervisor/plan.h"
@@ -83,6 +84,9 @@ struct run {
 	bool interrupted, exited, gone;
 	struct jail_exited exit;
 	struct jail_gone end;
+	struct tokens tokens; /* what it has used, as egress metered it: */
+	struct spending spent;
+	struct egress_totals egress;
 	struct driver_outcome outcome;
 	bool has_outcome;
 	struct artifacts *collecting; /* owned by itself until its done() */
@@ -125,6 +129,8 @@ void active_fail(struct run *r, const struct err *e);
 void active_emit(struct run *r, enum event_type t, const char *members, size_t n);
 /* Once, whichever supervisor sees it. */
 void active_emit_limit(struct run *r, const char *limit, uint64_t value);
+/* Likewise, of a budget: `scope` says whose. */
+void active_emit_budget(struct run *r, const char *limit, const char *scope, double value);
 /* Does this event come from the agent's output, so that a replay of it brings it again? */
 bool active_from_agent(enum event_type t);
 

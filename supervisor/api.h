@@ -38,7 +38,8 @@ struct http_request;
 	X(policy_list)                                                                             \
 	X(policy_show)                                                                             \
 	X(jail_create)                                                                             \
-	X(jail_list)
+	X(jail_list)                                                                               \
+	X(egress)
 
 #define API_DECLARE(name) void api_##name(struct daemon *d, struct http_request *r);
 API_HANDLERS(API_DECLARE)

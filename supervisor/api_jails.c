@@ -15,6 +15,7 @@
 #include "supervisor/jails.h"
 #include "supervisor/policies.h"
 #include "supervisor/problem.h"
+#include "supervisor/purses.h"
 #include "supervisor/runs.h"
 #include "supervisor/sessions.h"
 #include "supervisor/stdio.h"
@@ -143,6 +144,11 @@ static int launch_jail(struct daemon *d, struct http_request *r, struct jailspec
 	struct session *held = NULL;
 	if (session[0] && runs_keep_session(d->runs, session, &held, e) < 0)
 		return e->code;
+	if (purses_fill(d, p, session, held ? held->user : "", &m.purse, e) < 0) {
+		if (held)
+			runs_let_session(d->runs, held);
+		return e->code;
+	}
 	struct stdio_spec spec = {
 	        .own_jail = true,
 	        .tty = j->tty,

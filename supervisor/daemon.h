@@ -25,6 +25,7 @@ struct daemon {
 	struct eventlog *log;        /* events of sessions (eventlog.h) */
 	struct sessions *sessions;   /* (user, goal) pairs (sessions.h) */
 	struct runs *runs;           /* runs, queued and running (runs.h) */
+	struct egress_feed *egress;  /* what jails try to reach (egress_feed.h) */
 	struct exec_waits *execs;    /* commands for sessions between two jails (exec_wait.h) */
 	struct http *http;           /* the control socket's server */
 	int artifacts_fd;            /* directory of kept artifacts */
@@ -34,6 +35,7 @@ struct daemon {
 	 * come again and again, and the log is told once (stream.c). */
 	char unreadable[DAEMON_UNREADABLE][ID_MAX];
 	unsigned next_unreadable;
+	int64_t spent_day; /* when old accounts were forgotten last (purses.c) */
 	bool failed;   /* it ends because it cannot go on */
 	bool draining; /* no new runs: the daemon is about to stop */
 };

@@ -14,8 +14,11 @@
 #include "base/mem.h"
 #include "proto/init.h"
 #include "supervisor/daemon.h"
+#include "supervisor/egress_feed.h"
+#include "supervisor/egress_news.h"
 #include "supervisor/loop.h"
 #include "supervisor/policies.h"
+#include "supervisor/purses.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -109,6 +112,7 @@ static void live_add(struct jails *j, const struct jail_make *m, uint64_t jail)
 	const struct policy_set *set = policies_set(j->daemon->policies);
 	if (m->flags & JAIL_MAKE_SESSION)
 		memcpy(x->session, m->session, sizeof(x->session));
+	memcpy(x->run, m->run, sizeof(x->run));
 	/* After a reload the index says nothing any more. */
 	if (set && set->generation == m->policy_generation && m->policy < set->count)
 		(void)str_copy(x->policy, sizeof(x->policy), set->policies[m->policy].name);
@@ -414,14 +418,41 @@ static void got_policies(struct jails *j, int *fd)
 	lose(j);
 }
 
+/* To those who watch all jails, and refusals into the log. */
+static void publish(struct jails *j, const struct jail_egress *x)
+{
+	static const struct jail_live unknown;
+	const struct jail_live *from = &unknown;
+	list_for_each (l, &j->live, struct jail_live, link)
+		if (l->jail == x->jail)
+			from = l;
+	if (x->verdict == EGRESS_DENIED)
+		egress_news_log(x, from->session, from->run);
+	char now[CLOCK_TEXT_MAX];
+	clock_rfc3339(clock_wall_ms(), now);
+	auto_buf struct buf b = BUF_INIT(EGRESS_NEWS_MAX);
+	struct jw w = JW_INIT(&b);
+	jw_open(&w, NULL, '{');
+	jw_str(&w, "ts", now);
+	jw_int(&w, "jail", (int64_t)x->jail);
+	jw_str(&w, "session", from->session[0] ? from->session : NULL);
+	jw_str(&w, "run", from->run[0] ? from->run : NULL);
+	jw_str(&w, "type", egress_news_type(x));
+	egress_news_members(x, &w);
+	jw_close(&w, '}');
+	if (j->daemon->egress)
+		egress_feed_put(j->daemon->egress, b.p, b.len);
+}
+
 static void got_egress(struct jails *j, const struct jail_egress *x)
 {
 	struct stats *s = &j->daemon->stats;
 	if (x->verdict == EGRESS_DENIED)
-		s->egress_denied++;
+		s->egress_denied += x->times;
 	else
-		s->egress_allowed++;
+		s->egress_allowed += x->times;
 	s->egress_bytes += x->bytes_out;
+	publish(j, x);
 	TELL(j, x->jail, egress, x);
 }
 
@@ -438,6 +469,7 @@ static void got_found(struct jails *j, struct jail_found *x, int fds[MSG_FDS])
 	if (!(x->flags & FOUND_GONE)) {
 		struct jail_live *l = live_new(j, x->jail, x->age_ms);
 		memcpy(l->session, x->session, sizeof(l->session));
+		memcpy(l->run, x->run, sizeof(l->run));
 		memcpy(l->policy, x->policy, sizeof(l->policy));
 	}
 	j->calls.found(j->daemon, x, fds);
@@ -456,6 +488,8 @@ static void dispatch(struct jails *j, void *m, size_t n, int fds[MSG_FDS])
 	        [JAIL_LIMIT] = sizeof(struct jail_limit),
 	        [JAIL_HANDOVER] = sizeof(struct jail_simple),
 	        [JAIL_FOUND] = sizeof(struct jail_found),
+	        [JAIL_USED] = sizeof(struct jail_used),
+	        [JAIL_BUDGET] = sizeof(struct jail_budget),
 	};
 	if (h->type >= ARRAY_LEN(sizes) || sizes[h->type] != n) {
 		log_warn("agentboxd: message of type %d with %zu bytes ignored", h->type, n);
@@ -479,6 +513,8 @@ static void dispatch(struct jails *j, void *m, size_t n, int fds[MSG_FDS])
 	case JAIL_EGRESS: {
 		struct jail_egress *x = m;
 		x->host[sizeof(x->host) - 1] = '\0';
+		x->policy[sizeof(x->policy) - 1] = '\0';
+		x->rule[sizeof(x->rule) - 1] = '\0';
 		x->reason[sizeof(x->reason) - 1] = '\0';
 		got_egress(j, x);
 		break;
@@ -486,6 +522,17 @@ static void dispatch(struct jails *j, void *m, size_t n, int fds[MSG_FDS])
 	case JAIL_LIMIT: {
 		const struct jail_limit *x = m;
 		TELL(j, x->jail, limit, x);
+		break;
+	}
+	case JAIL_USED: {
+		const struct jail_used *x = m;
+		purses_save(j->daemon, x);
+		TELL(j, x->jail, used, x);
+		break;
+	}
+	case JAIL_BUDGET: {
+		const struct jail_budget *x = m;
+		TELL(j, x->jail, budget, x);
 		break;
 	}
 	case JAIL_STOP:

@@ -35,6 +35,8 @@ struct jail_watch {
 	void (*gone)(struct jail_watch *w, const struct jail_gone *x);
 	void (*egress)(struct jail_watch *w, const struct jail_egress *x);
 	void (*limit)(struct jail_watch *w, const struct jail_limit *x);
+	void (*used)(struct jail_watch *w, const struct jail_used *x);
+	void (*budget)(struct jail_watch *w, const struct jail_budget *x);
 };
 
 /* ---- life ---- */
@@ -85,6 +87,7 @@ struct jail_live {
 	struct list link; /* in jails.live, oldest first */
 	uint64_t jail;
 	char session[ID_MAX]; /* whose workspace it has, or "" */
+	char run[ID_MAX];     /* that it was made for, or "" */
 	char policy[NAME_MAX_LEN];
 	int64_t made_ms; /* wall clock */
 };

@@ -16,6 +16,7 @@
 
 #include "base/err.h"
 #include "base/id.h"
+#include "policy/ledger.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -47,6 +48,8 @@ struct journal_state {
 	uint8_t judged;                         /* the verdict stands: */
 	uint32_t status;                        /* enum run_status */
 	char why[JOURNAL_WHY];                  /* "" without one */
+	struct tokens tokens;                   /* what it has used, as far as was told: */
+	struct spending spent;
 };
 
 /* ---- life ---- */

@@ -14,6 +14,7 @@
 #include "supervisor/api.h"
 #include "supervisor/arguments.h"
 #include "supervisor/daemon.h"
+#include "supervisor/egress_feed.h"
 #include "supervisor/eventlog.h"
 #include "supervisor/exec_wait.h"
 #include "supervisor/filter.h"
@@ -85,6 +86,7 @@ static int open_state(struct daemon *d, struct err *e)
 		return e->code;
 	d->hub = hub_new(d->loop);
 	d->log = eventlog_new(events, d->loop, d->hub, d->store, &d->stats);
+	d->egress = egress_feed_new();
 	d->policies = policies_new();
 	d->sessions = sessions_new(d);
 	d->runs = runs_new(d);

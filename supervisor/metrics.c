@@ -45,6 +45,8 @@ static const struct row rows[] = {
 		"Outbound exchanges let through."),
 	COUNTER("agentbox_egress_bytes_total", "egressBytes", egress_bytes,
 		"Bytes of those, both ways."),
+	COUNTER("agentbox_model_requests_total", "modelRequests", metered_requests,
+		"Requests to injected upstreams."),
 	COUNTER("agentbox_harness_reloads_total", "harnessReloads", harness_reloads,
 		"Harness files taken into use."),
 	COUNTER("agentbox_harness_errors_total", "harnessErrors", harness_errors,
@@ -67,6 +69,35 @@ static const struct {
 	  offsetof(struct stats, start) },
 };
 /* clang-format on */
+
+/* By kind, as egress metered them. */
+static const struct {
+	const char *kind, *json;
+	size_t offset;
+} tokens[] = {
+        {"input", "inputTokens", offsetof(struct stats, metered_input)},
+        {"cached", "cachedTokens", offsetof(struct stats, metered_cached)},
+        {"output", "outputTokens", offsetof(struct stats, metered_output)},
+};
+
+static uint64_t tokens_of(const struct stats *s, size_t i)
+{
+	return *(const uint64_t *)(const void *)((const char *)s + tokens[i].offset);
+}
+
+static void tokens_text(const struct stats *s, struct buf *to)
+{
+	buf_puts(to, "# HELP agentbox_tokens_total Tokens of injected upstreams: read anew, read "
+	             "from a cache, written.\n"
+	             "# TYPE agentbox_tokens_total counter\n");
+	for (size_t i = 0; i < ARRAY_LEN(tokens); i++)
+		buf_printf(to, "agentbox_tokens_total{kind=\"%s\"} %" PRIu64 "\n", tokens[i].kind,
+		        tokens_of(s, i));
+	buf_printf(to,
+	        "# HELP agentbox_cost_usd_total What those cost, by the price table.\n"
+	        "# TYPE agentbox_cost_usd_total counter\nagentbox_cost_usd_total %.6f\n",
+	        (double)s->metered_cost_micro / 1e6);
+}
 
 static uint64_t value(const struct stats *s, const struct row *r)
 {
@@ -116,6 +147,7 @@ void metrics_text(const struct metrics *m, struct buf *to)
 	for (int s = 0; s < RUN_STATUS_COUNT; s++)
 		buf_printf(to, "agentbox_runs_total{status=\"%s\"} %" PRIu64 "\n",
 		        run_status_name((enum run_status)s), m->stats->runs_done[s]);
+	tokens_text(m->stats, to);
 	for (size_t i = 0; i < ARRAY_LEN(histograms); i++)
 		histogram_text(to, i, histogram(m->stats, i));
 }
@@ -131,6 +163,9 @@ void metrics_json(const struct metrics *m, struct buf *to)
 	jw_int(&w, "connections", (int64_t)m->connections);
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
 		jw_int(&w, rows[i].json, (int64_t)value(m->stats, &rows[i]));
+	for (size_t i = 0; i < ARRAY_LEN(tokens); i++)
+		jw_int(&w, tokens[i].json, (int64_t)tokens_of(m->stats, i));
+	jw_num(&w, "costUsd", (double)m->stats->metered_cost_micro / 1e6);
 	jw_open(&w, "runs", '{');
 	for (int s = 0; s < RUN_STATUS_COUNT; s++)
 		jw_int(&w, run_status_name((enum run_status)s), (int64_t)m->stats->runs_done[s]);

@@ -61,11 +61,18 @@ static const struct schema schemas[] = {
 	  "runId:s sessionId:s harness:s "
 	  "status:s=succeeded|failed|cancelled|timeout|oom|quota|blocked|interrupted "
 	  "finalText:s artifacts:[Artifact] usage:o durationMs:i queuedMs:i startMs:i "
-	  "toolCalls:i attempts:i exit:o resources:Resources layers:[s] error:s", NULL },
+	  "toolCalls:i attempts:i exit:o resources:Resources "
+	  "egress:EgressTotals layers:[s] error:s", NULL },
 	{ "Resources",
 	  "cpuMs:i memoryPeakBytes:i pidsPeak:i ioReadBytes:i ioWriteBytes:i "
 	  "egressBytes:i diskPeakBytes:i inodesPeak:i", NULL },
 	{ "Event", "seq:i ts:s session:s run:s type:s", NULL },
+	{ "EgressEvent",
+	  "ts:s jail:i session:s run:s type:s=egress.denied|egress.allowed|egress.lost "
+	  "host:s port:i protocol:s=dns|tls|http|raw|tcp|udp reason:s policy:s rule:s times:i bytesIn:i "
+	  "bytesOut:i add:s hint:s count:i", NULL },
+	{ "EgressHost", "host:s port:i requests:i denied:i bytesIn:i bytesOut:i", NULL },
+	{ "EgressTotals", "denied:i allowed:i bytesIn:i bytesOut:i hosts:[EgressHost]", NULL },
 	{ "Artifact", "path:s bytes:i sha256:s", NULL },
 	{ "ArtifactList", "artifacts:[Artifact]", NULL },
 	{ "Harness",

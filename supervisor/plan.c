@@ -185,10 +185,27 @@ static uint64_t smaller(uint64_t a, uint64_t b)
 	return a && (!b || a < b) ? a : b;
 }
 
+enum { COST_MAX = 1000000000 /* dollars: no bound at all */ };
+
+/* Of the policy and of limits.costUsd, which may only be less. */
+static int narrow_budget(
+        const struct harness *h, const struct policy *p, struct budget *ret, struct err *e)
+{
+	uint64_t most = p->budgets[BUDGET_RUN].cost_micro;
+	double dollars = h->cost_usd < COST_MAX ? h->cost_usd : COST_MAX;
+	*ret = (struct budget){.cost_micro = (uint64_t)(dollars * 1e6 + 0.5)};
+	if (most && ret->cost_micro > most)
+		return err_set(e, -EACCES, "limits.costUsd: %g asked, the policy gives at most %g",
+		        h->cost_usd, (double)most / 1e6);
+	return 0;
+}
+
 static int fill(
         struct daemon *d, struct harness *h, const struct found *f, struct plan *p, struct err *e)
 {
 	int rc = limits_narrow(&f->policy->limits, &h->narrow, &p->limits, e);
+	if (rc == 0)
+		rc = narrow_budget(h, f->policy, &p->budget, e);
 	if (rc < 0) {
 		err_wrap(e, "harness '%s' with policy '%s'", h->name, f->policy->name);
 		return e->code = -ENOEXEC;
@@ -215,7 +232,10 @@ int plan_check(struct daemon *d, struct harness *h, struct err *e)
 	if (rc < 0)
 		return rc;
 	struct limits unused;
+	struct budget budget;
 	rc = limits_narrow(&f.policy->limits, &h->narrow, &unused, e);
+	if (rc == 0)
+		rc = narrow_budget(h, f.policy, &budget, e);
 	if (rc < 0) {
 		err_wrap(e, "harness '%s' with policy '%s'", h->name, f.policy->name);
 		return e->code = -ENOEXEC;

@@ -36,6 +36,7 @@ struct plan {
 	uint32_t layers_wanted; /* bits the policy requires or warns about */
 	struct limits limits;   /* in force: the policy's, narrowed */
 	struct limits narrow;   /* asked of agentboxd */
+	struct budget budget;   /* likewise: of the run, narrower than the policy's */
 	bool is_volatile;       /* nothing of a former run may be there */
 	bool agent_files;       /* the agent's files at /opt/agent */
 	uint64_t timeout_ms;

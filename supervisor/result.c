@@ -6,6 +6,7 @@
 #include "policy/layers.h"
 #include "supervisor/active.h"
 #include "supervisor/policies.h"
+#include "supervisor/purses.h"
 
 #include <errno.h>
 #include <string.h>
@@ -39,6 +40,19 @@ static void write_exit(const struct run *r, struct jw *w)
 	else if (r->exited)
 		jw_int(w, "code", r->exit.code);
 	jw_str(w, "reason", reason(r));
+	jw_close(w, '}');
+}
+
+/* What egress has metered counts, whatever the agent says; where it saw nothing, that does. */
+static void write_metered(const struct run *r, const struct driver_usage *u, struct jw *w)
+{
+	jw_open(w, "usage", '{');
+	purses_usage(w, &r->tokens, &r->spent);
+	if (r->spent.unpriced && u->cost_usd >= 0)
+		jw_num(w, "costUsd", u->cost_usd);
+	jw_int(w, "turns", u->turns);
+	jw_int(w, "requests", (int64_t)r->spent.sum.requests);
+	jw_bool(w, "metered", true);
 	jw_close(w, '}');
 }
 
@@ -100,7 +114,7 @@ static void begin(struct jw *w, const char *run, const char *session, const char
 	jw_str(w, "status", run_status_name(status));
 }
 
-void result_write(const struct run *r, struct buf *to)
+void result_write(struct run *r, struct buf *to)
 {
 	static const struct driver_usage unknown = {.cost_usd = -1};
 	const char *text = r->has_outcome ? r->outcome.final_text : "";
@@ -111,12 +125,17 @@ void result_write(const struct run *r, struct buf *to)
 	begin(&w, r->id, r->session->id, r->harness->name, r->status);
 	jw_bytes(&w, "finalText", text, strnlen(text, LIMIT_FINAL_TEXT));
 	write_artifacts(&r->kept, &w);
-	write_usage(r->has_outcome ? &r->outcome.usage : &unknown, &w);
+	const struct driver_usage *usage = r->has_outcome ? &r->outcome.usage : &unknown;
+	if (r->spent.sum.requests)
+		write_metered(r, usage, &w);
+	else
+		write_usage(usage, &w);
 	write_times(r, &w);
 	jw_int(&w, "toolCalls", r->has_outcome ? r->outcome.tool_calls : 0);
 	jw_int(&w, "attempts", r->slot_us ? 1 : 0);
 	write_exit(r, &w);
 	jails_resources(&w, &r->end.resources);
+	egress_totals_write(&r->egress, &w);
 	jw_raw(&w, "layers", layers.p, layers.len);
 	jw_str(&w, "error", r->error);
 	if (r->status != RUN_SUCCEEDED && r->stderr_tail.len)
@@ -130,6 +149,7 @@ void result_interrupted(const char *run, const char *session, const char *harnes
 	static const struct driver_usage unknown = {.cost_usd = -1};
 	static const struct jail_resources none;
 	static const struct artifacts_result nothing;
+	struct egress_totals nowhere = {0};
 	buf_clear(to);
 	struct jw w = JW_INIT(to);
 	begin(&w, run, session, harness, RUN_INTERRUPTED);
@@ -145,6 +165,7 @@ void result_interrupted(const char *run, const char *session, const char *harnes
 	jw_str(&w, "reason", "interrupted");
 	jw_close(&w, '}');
 	jails_resources(&w, &none);
+	egress_totals_write(&nowhere, &w);
 	jw_open(&w, "layers", '[');
 	jw_close(&w, ']');
 	jw_str(&w, "error", error);

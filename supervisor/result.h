@@ -10,7 +10,7 @@
 struct run;
 
 /* Replaces what `to` holds. */
-void result_write(const struct run *r, struct buf *to);
+void result_write(struct run *r, struct buf *to);
 /* The result of a run that a crash cut short. */
 void result_interrupted(const char *run, const char *session, const char *harness,
         const char *error, struct buf *to);

@@ -80,6 +80,9 @@ static const struct route table[] = {
 	  "Jails that live now, with what they have used", NULL, NULL, "JailList" },
 	{ "POST", "/v1/jails", AUTH_USER, BODY_EXEC, api_jail_create,
 	  "A command in a fresh jail, over agentbox-stdio", NULL, "JailRequest", NULL },
+	{ "GET", "/v1/egress", AUTH_USER, BODY_NONE, api_egress,
+	  "The latest of what jails sent out or were refused (follow=1: and what comes), as NDJSON",
+	  "follow", NULL, "EgressEvent" },
 };
 /* clang-format on */
 

@@ -8,6 +8,8 @@
 #include "supervisor/active.h"
 #include "supervisor/daemon.h"
 #include "supervisor/params.h"
+#include "supervisor/policies.h"
+#include "supervisor/purses.h"
 #include "supervisor/runner_work.h"
 #include "supervisor/seed.h"
 #include "supervisor/store.h"
@@ -114,12 +116,23 @@ static bool seeds_now(const struct run *r)
 	return !r->session->seeded || r->plan.is_volatile;
 }
 
+static int fill_purse(struct run *r, struct jail_purse *ret, struct err *e)
+{
+	const struct policy *p = &policies_set(r->d->policies)->policies[r->plan.policy_index];
+	int rc = purses_fill(r->d, p, r->session->id, r->session->user, ret, e);
+	ret->run = r->plan.budget;
+	return rc;
+}
+
 void runner_start_make(struct run *r)
 {
 	struct err e;
 	r->slot_us = clock_mono_us();
 	store_start_run(r->d->store, r->id, clock_wall_ms());
+	struct jail_purse purse;
 	int fd = runner_start_plan(r, &e);
+	if (fd == 0)
+		fd = fill_purse(r, &purse, &e);
 	if (fd == 0)
 		fd = pack_exec(r, &e);
 	if (fd < 0) {
@@ -133,6 +146,7 @@ void runner_start_make(struct run *r)
 	        .policy = r->plan.policy_index,
 	        .flags = JAIL_MAKE_SESSION | (with_exec ? JAIL_MAKE_EXEC | exec_flags(r) : 0u),
 	        .narrow = r->plan.narrow,
+	        .purse = purse,
 	};
 	memcpy(m.session, r->session->id, sizeof(m.session));
 	memcpy(m.run, r->id, sizeof(m.run));

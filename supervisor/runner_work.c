@@ -8,6 +8,7 @@
 #include "policy/layers.h"
 #include "supervisor/active.h"
 #include "supervisor/daemon.h"
+#include "supervisor/egress_news.h"
 #include "supervisor/eventlog.h"
 #include "supervisor/journal.h"
 #include "supervisor/policies.h"
@@ -80,18 +81,35 @@ static void on_egress(struct jail_watch *w, const struct jail_egress *x)
 	struct run *r = container_of(w, struct run, watch);
 	if (r->state >= RUN_STATE_SAVING)
 		return;
-	auto_buf struct buf b = BUF_INIT(4096);
+	egress_totals_add(&r->egress, x);
+	auto_buf struct buf b = BUF_INIT(EGRESS_NEWS_MAX);
 	struct jw j = JW_INIT(&b);
-	jw_str(&j, "host", x->host);
-	jw_int(&j, "port", x->port);
-	if (x->reason[0])
-		jw_str(&j, "reason", x->reason);
-	if (x->verdict == EGRESS_ALLOWED) {
-		jw_int(&j, "bytesIn", (int64_t)x->bytes_in);
-		jw_int(&j, "bytesOut", (int64_t)x->bytes_out);
-	}
+	egress_news_members(x, &j);
 	active_emit(r, x->verdict == EGRESS_DENIED ? EVENT_EGRESS_DENIED : EVENT_EGRESS_ALLOWED,
 	        b.p, b.len);
+}
+
+static void on_used(struct jail_watch *w, const struct jail_used *x)
+{
+	struct run *r = container_of(w, struct run, watch);
+	r->tokens = x->tokens;
+	r->spent = x->spent;
+	if (r->journal) {
+		journal_state(r->journal)->tokens = x->tokens;
+		journal_state(r->journal)->spent = x->spent;
+	}
+}
+
+/* A request was refused: it cannot go on as it was meant to. */
+static void on_budget(struct jail_watch *w, const struct jail_budget *x)
+{
+	struct run *r = container_of(w, struct run, watch);
+	if (r->state >= RUN_STATE_SAVING)
+		return;
+	double value = (double)x->bound / (x->kind == BUDGET_COST ? 1e6 : 1);
+	active_emit_budget(r, budget_kind_name(x->kind), budget_scope_name(x->scope), value);
+	active_judge(r, RUN_QUOTA, x->reason);
+	active_step(r, RUN_EVENT_END);
 }
 
 void runner_work_watch(struct run *r)
@@ -100,6 +118,8 @@ void runner_work_watch(struct run *r)
 	r->watch.gone = on_gone;
 	r->watch.egress = on_egress;
 	r->watch.limit = on_limit;
+	r->watch.used = on_used;
+	r->watch.budget = on_budget;
 }
 
 /* ---- its bytes ---- */

@@ -108,9 +108,14 @@ static void count_line(void *ctx, const char *type, size_t type_len, const char 
 	if (t < 0)
 		return;
 	r->muted += active_from_agent((enum event_type)t);
-	if (t != EVENT_LIMIT_HIT)
+	bool egress = t == EVENT_EGRESS_DENIED || t == EVENT_EGRESS_ALLOWED;
+	if (t != EVENT_LIMIT_HIT && !egress)
 		return;
 	auto_json struct json *event = json_parse(line, n, NULL);
+	if (egress) {
+		egress_totals_add_event(&r->egress, event);
+		return;
+	}
 	(void)buf_puts(&r->adopted->limits, json_str(event, "limit", ""));
 	(void)buf_putc(&r->adopted->limits, '\n'); /* few, and each only once */
 }
@@ -135,14 +140,19 @@ static void take_jail(struct run *r, struct left *x)
 	left_free(x);
 }
 
-/* Of the jail where there is no journal: it was made at once when the run got its slot. */
-static void take_times(struct run *r)
+/* Times and sums.  Of the jail where there is no journal: it was made at once when the run got its
+ * slot. */
+static void take_kept(struct run *r)
 {
 	const struct journal_state *kept = r->journal ? journal_state(r->journal) : NULL;
 	int64_t made_us = clock_mono_us() - r->adopted->jail.age_ms * 1000;
 	r->queued_us = kept ? kept->queued_us : made_us;
 	r->slot_us = kept ? kept->slot_us : made_us;
 	r->started_us = kept ? kept->started_us : 0;
+	if (kept) {
+		r->tokens = kept->tokens;
+		r->spent = kept->spent;
+	}
 	runner_start_deadline(
 	        r, kept ? kept->deadline_us : made_us + (int64_t)r->plan.timeout_ms * 1000);
 }
@@ -150,7 +160,7 @@ static void take_times(struct run *r)
 static void go_on(struct runs *rs, struct run *r, struct left *x)
 {
 	take_jail(r, x);
-	take_times(r);
+	take_kept(r);
 	bool began = r->journal != NULL;
 	if (began)
 		eventlog_each(rs->daemon->log, r->session->id, r->id, r->from_seq, count_line, r);

@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "policy/ledger.h"
 #include "supervisor/artifacts.h"
 #include "supervisor/daemon.h"
 #include "supervisor/eventlog.h"
@@ -92,6 +93,8 @@ int session_part_check(const char *what, const char *text, struct err *e)
 	}
 	return 0;
 }
+
+_Static_assert((int)ACCOUNT_ID > (int)SESSION_PART_MAX, "a user's name is an account's");
 
 /* ---- in memory ---- */
 

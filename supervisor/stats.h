@@ -49,6 +49,9 @@ struct stats {
 	uint64_t runs_done[RUN_STATUS_COUNT];
 	uint64_t events, event_bytes;
 	uint64_t egress_denied, egress_allowed, egress_bytes;
+	/* As egress metered them; input: read anew. */
+	uint64_t metered_requests, metered_input, metered_output, metered_cached;
+	uint64_t metered_cost_micro;
 	uint64_t output_bytes; /* read from agents */
 	uint64_t harness_reloads, harness_errors;
 	uint64_t store_commits, store_errors;

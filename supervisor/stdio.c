@@ -19,6 +19,7 @@
 #include "base/mem.h"
 #include "proto/stdio.h"
 #include "supervisor/daemon.h"
+#include "supervisor/egress_news.h"
 #include "supervisor/http.h"
 #include "supervisor/loop.h"
 
@@ -38,6 +39,7 @@ enum {
 	/* A client that closed its sending side only: how often to look for the rest. */
 	HALF_CLOSED_MS = 1000,
 	CONTROL_MAX = 64 << 10, /* notices and the exit frame */
+	NOTICES_ROOM = CONTROL_MAX - (8 << 10), /* for notices */
 	SMALL_MAX = 4,          /* payload of a signal or resize frame */
 	LANE_BYTES = STDIO_HEAD + STDIO_FRAME_MAX,
 };
@@ -581,6 +583,21 @@ static void on_jail_gone(struct jail_watch *w, const struct jail_gone *x)
 	step(s);
 }
 
+/* What the command itself is told looks to it like a network that is down.  Notices that a slow
+ * client leaves no room for are dropped: they are in the log, and the exit must fit. */
+static void on_egress(struct jail_watch *w, const struct jail_egress *x)
+{
+	struct stdio *s = container_of(w, struct stdio, watch);
+	if (x->verdict != EGRESS_DENIED || !s->attached || s->exit_queued)
+		return;
+	auto_buf struct buf b = BUF_INIT(EGRESS_NEWS_MAX);
+	egress_news_notice(x, &b);
+	if (b.failed || s->control.len + b.len + STDIO_HEAD > NOTICES_ROOM)
+		return;
+	control_frame(s, STDIO_NOTICE, b.p, b.len);
+	step(s);
+}
+
 /* ---- the beginning ---- */
 
 struct stdio *stdio_new(struct daemon *d, const struct stdio_spec *spec)
@@ -600,6 +617,7 @@ struct stdio *stdio_new(struct daemon *d, const struct stdio_spec *spec)
 	s->in = s->buffers + (size_t)2 * LANE_BYTES;
 	list_init(&s->watch.link);
 	s->watch.exited = on_exited;
+	s->watch.egress = on_egress;
 	s->watch.gone = on_jail_gone;
 	return s;
 }

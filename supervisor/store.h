@@ -16,6 +16,7 @@
 
 #include "base/err.h"
 #include "base/id.h"
+#include "policy/ledger.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -86,6 +87,15 @@ void store_finish_run(struct store *st, const struct store_finish *f, int sync_f
         store_done_fn *done, void *ctx);
 void store_reserve(
         struct store *st, const char *session, uint64_t upto, store_done_fn *done, void *ctx);
+/* What an account has spent: what is there is raised to it. */
+struct store_spent {
+	uint32_t scope; /* enum budget_scope */
+	const char *id;
+	int64_t day; /* 0: not by the day */
+	struct spending spent;
+};
+void store_spend(struct store *st, const struct store_spent *all, size_t n);
+void store_forget_spent(struct store *st, int64_t before_day);
 /* fdatasync on the writer's thread; takes fd. */
 void store_sync(struct store *st, int fd, store_done_fn *done, void *ctx);
 /* The session and everything of its runs. */
@@ -120,6 +130,9 @@ MUST_USE int store_artifacts(
         struct store *st, const char *run, store_artifact_fn *each, void *ctx, struct err *e);
 /* Owned by the caller; NULL where none. */
 char *store_resume(struct store *st, const char *session, const char *backend);
+/* Nothing where nothing is known. */
+MUST_USE int store_spent(struct store *st, uint32_t scope, const char *id, int64_t day,
+        struct spending *ret, struct err *e);
 /* -ENOENT, or the run that the key stands for and the digest of its request. */
 MUST_USE int store_idempotent(struct store *st, const char *user, const char *key,
         char ret_run[ID_MAX], char ret_hash[65]);

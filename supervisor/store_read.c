@@ -189,3 +189,27 @@ int store_idempotent(struct store *st, const char *user, const char *key, char r
 	int n = db_rows(st->reader, R_KEY, p, ARRAY_LEN(p), key_row, &f, NULL);
 	return n == 0 ? -ENOENT : n < 0 ? n : 0;
 }
+
+/* ---- what was spent ---- */
+
+static void spent_row(const struct db_row *r, void *ctx)
+{
+	struct spending *s = ctx;
+	s->sum = (struct budget){.requests = (uint64_t)db_int(r, 0),
+	        .bytes = (uint64_t)db_int(r, 1),
+	        .tokens = (uint64_t)db_int(r, 2),
+	        .cost_micro = (uint64_t)db_int(r, 3)};
+	s->unpriced = (uint64_t)db_int(r, 4);
+}
+
+int store_spent(struct store *st, uint32_t scope, const char *id, int64_t day,
+        struct spending *ret, struct err *e)
+{
+	struct spending s = {0};
+	const struct db_param p[] = {db_i(scope), db_t(id), db_i(day)};
+	int n = db_rows(st->reader, R_SPENT, p, ARRAY_LEN(p), spent_row, &s, e);
+	if (n < 0)
+		return n;
+	*ret = s;
+	return 0;
+}

@@ -23,4 +23,8 @@ const char *const store_migrations[STORE_VERSIONS] = {
         " bytes INTEGER NOT NULL, sha256 TEXT NOT NULL, PRIMARY KEY(run, n)) WITHOUT ROWID;"
         "CREATE TABLE idempotency(user TEXT NOT NULL, key TEXT NOT NULL, run TEXT NOT NULL,"
         " hash TEXT NOT NULL, PRIMARY KEY(user, key)) WITHOUT ROWID;",
+        "CREATE TABLE spent(scope INTEGER NOT NULL, id TEXT NOT NULL, day INTEGER NOT NULL,"
+        " requests INTEGER NOT NULL, bytes INTEGER NOT NULL, tokens INTEGER NOT NULL,"
+        " cost INTEGER NOT NULL, unpriced INTEGER NOT NULL,"
+        " PRIMARY KEY(scope, id, day)) WITHOUT ROWID;",
 };

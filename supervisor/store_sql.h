@@ -49,7 +49,13 @@
 	             " (SELECT id FROM runs WHERE session = ?)")                                   \
 	X(DROP_RUNS, "DELETE FROM runs WHERE session = ?")                                         \
 	X(DROP_RESUMES, "DELETE FROM resumes WHERE session = ?")                                   \
-	X(DROP_SESSION, "DELETE FROM sessions WHERE id = ?")
+	X(DROP_SESSION, "DELETE FROM sessions WHERE id = ?")                                       \
+	X(SPENT, "INSERT INTO spent(scope, id, day, requests, bytes, tokens, cost, unpriced)"      \
+	         " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT(scope, id, day) DO UPDATE"   \
+	         " SET requests = max(requests, ?4), bytes = max(bytes, ?5),"                      \
+	         " tokens = max(tokens, ?6), cost = max(cost, ?7), unpriced = max(unpriced, ?8)")  \
+	X(DROP_SPENT, "DELETE FROM spent WHERE scope = ?1 AND id = ?2")                            \
+	X(FORGET_SPENT, "DELETE FROM spent WHERE day > 0 AND day < ?")
 
 #define READS(X)                                                                                   \
 	X(SESSION_BY_ID, "SELECT " SESSION_COLUMNS " FROM sessions s WHERE s.id = ?")              \
@@ -67,7 +73,9 @@
 	X(UNFINISHED, "SELECT " RUN_COLUMNS RUN_FROM "WHERE r.result IS NULL ORDER BY r.id")       \
 	X(ARTIFACTS, "SELECT n, path, bytes, sha256 FROM artifacts WHERE run = ? ORDER BY n")      \
 	X(RESUME, "SELECT resume FROM resumes WHERE session = ? AND backend = ?")                  \
-	X(KEY, "SELECT run, hash FROM idempotency WHERE user = ? AND key = ?")
+	X(KEY, "SELECT run, hash FROM idempotency WHERE user = ? AND key = ?")                     \
+	X(SPENT, "SELECT requests, bytes, tokens, cost, unpriced FROM spent"                       \
+	         " WHERE scope = ? AND id = ? AND day = ?")
 
 enum write {
 #define WRITE_ENUM(sym, sql) W_##sym,
@@ -83,7 +91,7 @@ enum read {
 };
 extern const char *const store_write_sql[W_COUNT], *const store_read_sql[R_COUNT];
 
-enum { STORE_VERSIONS = 1 };
+enum { STORE_VERSIONS = 2 };
 /* Each entry brings user_version from its index to index + 1. */
 extern const char *const store_migrations[STORE_VERSIONS];
 

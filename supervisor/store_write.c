@@ -142,5 +142,30 @@ void store_delete_session(struct store *st, const char *session, store_done_fn *
 	struct job *j = store_job(done, ctx);
 	for (size_t i = 0; i < ARRAY_LEN(order); i++)
 		store_job_add(j, order[i], "t", session);
+	store_job_add(j, W_DROP_SPENT, "it", (int64_t)BUDGET_SESSION, session);
+	store_submit(st, j);
+}
+
+static int64_t bounded(uint64_t n)
+{
+	return n < INT64_MAX ? (int64_t)n : INT64_MAX;
+}
+
+void store_spend(struct store *st, const struct store_spent *all, size_t n)
+{
+	struct job *j = store_job(NULL, NULL);
+	for (size_t i = 0; i < n; i++) {
+		const struct budget *b = &all[i].spent.sum;
+		store_job_add(j, W_SPENT, "itiiiiii", (int64_t)all[i].scope, all[i].id, all[i].day,
+		        bounded(b->requests), bounded(b->bytes), bounded(b->tokens),
+		        bounded(b->cost_micro), bounded(all[i].spent.unpriced));
+	}
+	store_submit(st, j);
+}
+
+void store_forget_spent(struct store *st, int64_t before_day)
+{
+	struct job *j = store_job(NULL, NULL);
+	store_job_add(j, W_FORGET_SPENT, "i", before_day);
 	store_submit(st, j);
 }

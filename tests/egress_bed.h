@@ -38,12 +38,13 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-enum { BED_WAIT_MS = 20000, BED_UPSTREAM = 8080, BED_EVENTS = 4096 };
+enum { BED_WAIT_MS = 20000, BED_UPSTREAM = 8080, BED_EVENTS = 4096, BED_BUDGETS = 16 };
 #define BED_SECRET     "sk-real-1f9c2"
 #define BED_SECRET_NEW "sk-rotated-77aa"
 
-/* What a test adds to the policy. */
+/* What a test adds to the policy, and to what egress is told of a jail. */
 static void (*bed_more)(struct policy *p);
+static void (*bed_purse)(struct egress_jail *m);
 
 static struct {
 	int host_net, jail_net;
@@ -53,6 +54,9 @@ static struct {
 	int *dns_queries; /* shared with the fake resolver */
 	struct jail_egress events[BED_EVENTS];
 	int nevents;
+	struct jail_usage usage; /* all of it together, of the secret told last */
+	struct jail_budget budgets[BED_BUDGETS];
+	int nbudgets;
 	int ready;
 	uint16_t ports[POLICY_PORTS]; /* of the policy sent last */
 	uint32_t nports;
@@ -274,6 +278,29 @@ static inline size_t bed_content_length(const char *p)
 	return at ? strtoul(at + 18, NULL, 10) : 0;
 }
 
+/* /meter/FILE: an answer of a model, recorded; /meter/cut/FILE: all but its end. */
+static inline void bed_model(int s, const char *p)
+{
+	const char *name = strstr(p, "/meter/") + 7;
+	bool cut = strncmp(name, "cut/", 4) == 0, events = false;
+	char path[128], head[256];
+	snprintf(path, sizeof(path), "tests/fixtures/meter/%.*s", (int)strcspn(name + 4 * cut, " ?"),
+	        name + 4 * cut);
+	events = strstr(path, ".sse") != NULL;
+	auto_free char *text = NULL;
+	size_t n = 0;
+	if (file_slurp(path, 1 << 20, &text, &n) < 0)
+		_exit(0);
+	snprintf(head, sizeof(head),
+	        "HTTP/1.1 200 OK\r\nContent-Type: %s\r\nContent-Length: %zu\r\n\r\n",
+	        events ? "text/event-stream" : "application/json", n);
+	bed_put(s, head);
+	if (fd_write_all(s, text, cut ? n - 300 : n) < 0)
+		_exit(0);
+	while (cut && read(s, head, sizeof(head)) > 0)
+		;
+}
+
 static inline void bed_upstream_one(int s, int closed)
 {
 	static char p[1 << 17];
@@ -288,7 +315,9 @@ static inline void bed_upstream_one(int s, int closed)
 		end = strstr(p, "\r\n\r\n");
 	}
 	size_t head = end ? (size_t)(end - p) + 4 : n, want = bed_content_length(p);
-	if (strstr(p, "/sse "))
+	if (strstr(p, "/meter/"))
+		bed_model(s, p);
+	else if (strstr(p, "/sse "))
 		bed_sse(s);
 	else if (strstr(p, "/big?"))
 		bed_big(s, strtoul(strstr(p, "/big?") + 5, NULL, 10));
@@ -389,6 +418,14 @@ static inline void bed_egress(const char *ca_file)
 	bed.control = sv[0];
 }
 
+static inline void bed_used(const struct jail_usage *u)
+{
+	struct jail_usage sum = bed.usage;
+	bed.usage = *u;
+	tokens_add(&bed.usage.tokens, &sum.tokens);
+	spending_add(&bed.usage.spent, &sum.spent);
+}
+
 /* Takes in what egress has to say for `ms`, or until `until` events of this kind are there. */
 static inline void bed_listen(int ms)
 {
@@ -402,6 +439,10 @@ static inline void bed_listen(int ms)
 		const struct msg_head *h = (const struct msg_head *)(void *)m;
 		if (h->type == EGRESS_READY)
 			bed.ready++;
+		else if (h->type == EGRESS_USAGE)
+			bed_used((const void *)m);
+		else if (h->type == EGRESS_BUDGET && bed.nbudgets < BED_BUDGETS)
+			memcpy(&bed.budgets[bed.nbudgets++], m, sizeof(bed.budgets[0]));
 		else if (h->type == EGRESS_EVENT && bed.nevents < BED_EVENTS)
 			memcpy(&bed.events[bed.nevents++], m, sizeof(bed.events[0]));
 		if (ms > 50)
@@ -461,6 +502,8 @@ static inline void bed_policies(const char *key, uint64_t generation)
 	                .egress_gid = ID_EGRESS,
 	                .max_runs = 1,
 	                .max_queued = 1,
+	                .nprices = 1,
+	                .prices = {{"claude-sonnet-4-5", 3000000, 15000000, 300000, 3750000}},
 	                .default_policy = "default"}};
 	struct policy *p = &s->policies[0];
 	(void)str_copy(p->name, sizeof(p->name), "default");
@@ -524,6 +567,8 @@ static inline void bed_jail(uint64_t id, uint32_t flags)
 	        [EGRESS_WATCH] = watch};
 	struct egress_jail m = {
 	        .head.type = EGRESS_JAIL, .jail = id, .policy_generation = 1, .flags = flags};
+	if (bed_purse)
+		bed_purse(&m);
 	must(msg_send(bed.control, &m, sizeof(m), fds, EGRESS_LISTENERS) == 0,
 	        "jail %d handed over", (int)id);
 	for (int i = 0; i < EGRESS_LISTENERS; i++)

@@ -25,20 +25,42 @@ static int take_events(struct jail_egress *ret_last, uint64_t *ret_bytes)
 	return n;
 }
 
+static const struct policy *policy(void)
+{
+	static struct policy p = {.name = "p",
+	        .nrules = 1,
+	        .rules = {{.host = ".b.example", .nports = 1, .ports = {8443}}}};
+	return &p;
+}
+
+static void denied(struct report *r, const char *host, unsigned port, const char *reason)
+{
+	const struct report_of what = {.host = host,
+	        .port = port,
+	        .protocol = EGRESS_PROTOCOL_HTTP,
+	        .remedy = EGRESS_REMEDY_ALLOW,
+	        .policy = policy(),
+	        .rule = -1};
+	report_denied(r, &what, reason);
+}
+
 static void test_repeats(struct report *r)
 {
 	struct jail_egress m = {0};
 	uint64_t bytes;
 	report_init(r, pair[0], 7);
 	for (int i = 0; i < 100; i++)
-		report_denied(r, "a.example", 80, "http: no");
+		denied(r, "a.example", 80, "http: no");
 	ok(take_events(&m, &bytes) == 1 && m.jail == 7 && m.port == 80 &&
 	                m.verdict == EGRESS_DENIED,
 	        "one of a hundred at once");
 	is_str(m.reason, "http: no", "as it is");
+	ok(m.times == 1 && m.protocol == EGRESS_PROTOCOL_HTTP && m.remedy == EGRESS_REMEDY_ALLOW,
+	        "with what was spoken and what would help");
+	ok(!strcmp(m.policy, "p") && !m.rule[0], "and whose rules they are, of which none decided");
 	report_flush(r, true);
 	ok(take_events(&m, &bytes) == 1, "the others as one");
-	is_str(m.reason, "http: no (99 times)", "counted");
+	ok(m.times == 99 && !strcmp(m.reason, "http: no"), "counted");
 	report_flush(r, true);
 	ok(take_events(&m, &bytes) == 0, "and nothing more");
 }
@@ -51,7 +73,7 @@ static void test_kinds(struct report *r)
 	report_init(r, pair[0], 7);
 	for (int i = 0; i < 1000; i++) {
 		snprintf(host, sizeof(host), "n%d.example", i);
-		report_denied(r, host, 53, "dns: no");
+		denied(r, host, 53, "dns: no");
 	}
 	int now = take_events(&m, &bytes);
 	ok(now >= REPORT_BURST && now < REPORT_BURST + 50, "a thousand kinds are %d events", now);
@@ -66,10 +88,15 @@ static void test_full(struct report *r)
 	struct jail_egress m;
 	uint64_t bytes, sum = 0;
 	report_init(r, pair[0], 7);
+	const struct report_of what = {.host = "a.b.example",
+	        .port = 8443,
+	        .protocol = EGRESS_PROTOCOL_TLS,
+	        .policy = policy()};
 	for (int i = 0; i < 5000; i++)
-		report_allowed(r, "a.example", 443, "a: GET, status 200", 10, 1);
+		report_allowed(r, &what, "tls", 10, 1);
 	while (take_events(&m, &bytes) > 0) {
 		sum += bytes;
+		is_str(m.rule, "*.b.example:8443", "by its rule");
 		report_flush(r, true);
 	}
 	ok(sum == 50000, "no byte is lost when the socket is full: %d", (int)sum);

@@ -48,13 +48,13 @@ static void good(void)
 static void defaults(void)
 {
 	auto_free struct daemon_config *c = xnew(struct daemon_config);
-	config_defaults(&ids, c);
+	must(config_defaults(&ids, c, NULL) == 0, "defaults");
 	is_str(c->default_policy, "default", "default policy");
 	ok(c->supervisor_uid == 821 && c->supervisor_gid == 822, "our user where it exists");
 	ok(c->egress_uid == ID_EGRESS && c->egress_gid == ID_EGRESS, "else the number");
 	ok(c->socket_gid == 901, "group agentbox where it exists");
 	struct idents none = {0};
-	config_defaults(&none, c);
+	must(config_defaults(&none, c, NULL) == 0, "defaults without names");
 	ok(c->socket_gid == 0, "else root");
 }
 

@@ -60,7 +60,7 @@ static void full(void)
 	printf("# %s\n", e.text);
 	notes = 0;
 	(void)!harness_unsupported(h, note, NULL, &e);
-	ok(notes == 13, "each such key is named (%d)", notes);
+	ok(notes == 12, "each such key is named (%d)", notes);
 	struct harness *again = harness_ref(h);
 	harness_unref(h);
 	is_str(again->backend, "claude", "alive while referenced");

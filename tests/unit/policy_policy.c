@@ -22,7 +22,7 @@ static struct policy_set *fresh(void)
 	s->magic = POLICY_SET_MAGIC;
 	s->count = COUNT;
 	s->size = size;
-	config_defaults(&none, &s->config);
+	must(config_defaults(&none, &s->config, NULL) == 0, "defaults");
 	for (int i = 0; i < COUNT; i++)
 		must(policy_builtin(i, &s->policies[i], &e) == 0, "built-in %d: %s", i, e.text);
 	return s;

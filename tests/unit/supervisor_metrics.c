@@ -17,6 +17,8 @@ static void test_text(void)
 {
 	struct stats s = {.runs_running = 3, .events = 7, .egress_denied = 2};
 	s.runs_done[RUN_OOM] = 5;
+	s.metered_cached = 12;
+	s.metered_cost_micro = 1250000;
 	stats_observe(&s.duration, 40);
 	stats_observe(&s.duration, 400);
 	stats_observe(&s.duration, 100000000);
@@ -27,6 +29,8 @@ static void test_text(void)
 	ok(value_is(b.p, "agentbox_sessions 9"), "sessions");
 	ok(value_is(b.p, "agentbox_events_total 7"), "a counter");
 	ok(value_is(b.p, "agentbox_runs_total{status=\"oom\"} 5"), "by status");
+	ok(value_is(b.p, "agentbox_tokens_total{kind=\"cached\"} 12"), "tokens by kind");
+	ok(value_is(b.p, "agentbox_cost_usd_total 1.250000"), "cost in dollars");
 	ok(value_is(b.p, "agentbox_runs_total{status=\"succeeded\"} 0"), "zeroes too");
 	ok(value_is(b.p, "agentbox_run_duration_seconds_bucket{le=\"0.05\"} 1"), "a bucket");
 	ok(value_is(b.p, "agentbox_run_duration_seconds_bucket{le=\"0.5\"} 2"), "is cumulative");

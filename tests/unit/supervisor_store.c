@@ -153,6 +153,41 @@ static void read_all(struct store *st)
 	ok(store_runs(st, &f, see_run, NULL, &e) == 0 && nseen == 0, "of nobody");
 }
 
+static bool spent_is(struct store *st, const char *id, int64_t day, uint64_t tokens, uint64_t bytes)
+{
+	struct spending s = {0};
+	return store_spent(st, BUDGET_USER, id, day, &s, &e) == 0 && s.sum.tokens == tokens &&
+	       s.sum.bytes == bytes && s.unpriced == tokens / 2;
+}
+
+static void spend(struct store *st, int64_t day, uint64_t tokens, uint64_t bytes)
+{
+	const struct store_spent x = {.scope = BUDGET_USER,
+	        .id = "ann",
+	        .day = day,
+	        .spent = {.sum = {.tokens = tokens, .bytes = bytes}, .unpriced = tokens / 2}};
+	store_spend(st, &x, 1);
+	store_drain(st);
+}
+
+static void spending(struct store *st)
+{
+	ok(spent_is(st, "ann", 7, 0, 0), "nothing is spent where nothing is known");
+	spend(st, 7, 100, 5);
+	ok(spent_is(st, "ann", 7, 100, 5), "a sum");
+	spend(st, 7, 60, 9);
+	ok(spent_is(st, "ann", 7, 100, 9), "told less: each stays at its most");
+	spend(st, 8, 4, 4);
+	ok(spent_is(st, "ann", 7, 100, 9) && spent_is(st, "ann", 8, 4, 4), "by the day");
+	spend(st, 9, UINT64_MAX, 0);
+	struct spending s;
+	ok(store_spent(st, BUDGET_USER, "ann", 9, &s, &e) == 0 && s.sum.tokens == INT64_MAX,
+	        "more than a number of the database is the greatest of it");
+	store_forget_spent(st, 8);
+	store_drain(st);
+	ok(spent_is(st, "ann", 7, 0, 0) && spent_is(st, "ann", 8, 4, 4), "old days are forgotten");
+}
+
 static void damage(void)
 {
 	struct stat before, after;
@@ -177,6 +212,7 @@ int main(void)
 	struct store *st = open_store();
 	write_all(st);
 	read_all(st);
+	spending(st);
 	store_close(st);
 	st = open_store();
 	nartifacts = 0;
