@@ -38,6 +38,7 @@ struct http_conn {
 	size_t discarded;               /* in LINGER */
 	char address[ADDRESS_TEXT_MAX]; /* that was dialled */
 	bool has_v4;
+	bool used; /* a request was answered: its jail knows that it may be closed */
 	uint32_t v4;
 	struct exchange x; /* in EXCHANGE */
 };

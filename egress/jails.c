@@ -167,21 +167,59 @@ struct jail *jails_find(struct services *s, uint64_t id)
 	return NULL;
 }
 
+static void close_listeners(struct jail *j)
+{
+	for (int i = 0; i < EGRESS_LISTENERS; i++) {
+		struct listener *l = &j->listeners[i];
+		reactor_unwatch(j->services->reactor, &l->watch);
+		fd_close(l->fd);
+		l->fd = -1;
+	}
+}
+
+static void leave(struct jail *j, const char *cut)
+{
+	list_for_each (c, &j->clients, struct client, link)
+		if (c->kind->leave)
+			c->kind->leave(c, cut);
+}
+
+static void end_if_drained(struct services *s)
+{
+	bool open = false;
+	list_for_each (j, &s->jails, struct jail, link)
+		open |= j->nclients > 0;
+	if (s->draining && !open)
+		reactor_stop(s->reactor);
+}
+
+void jails_drain(struct services *s)
+{
+	s->draining = true;
+	list_for_each (j, &s->jails, struct jail, link) {
+		close_listeners(j);
+		leave(j, NULL);
+	}
+	end_if_drained(s);
+}
+
+void jails_cut(struct services *s, const char *why)
+{
+	list_for_each (j, &s->jails, struct jail, link)
+		leave(j, why);
+}
+
 void jails_end(struct jail *j)
 {
 	struct reactor *loop = j->services->reactor;
 	struct client *c;
-	for (int i = 0; i < EGRESS_LISTENERS; i++) {
-		struct listener *l = &j->listeners[i];
-		reactor_unwatch(loop, &l->watch);
-		fd_close(l->fd);
-		l->fd = -1;
-	}
+	close_listeners(j);
 	while ((c = list_first(&j->clients, struct client, link)))
 		client_end(c, true);
 	list_remove(&j->link);
 	/* After its clients, which still count their bytes into its report. */
 	reactor_bury(loop, &j->corpse);
+	end_if_drained(j->services);
 }
 
 void jails_tick(struct timer *t)
@@ -197,6 +235,7 @@ void jails_tick(struct timer *t)
 		}
 		report_flush(&j->report, false);
 	}
+	end_if_drained(s);
 	if (!list_empty(&s->jails)) /* without jails the process sleeps */
 		reactor_arm(s->reactor, t, TICK_MS);
 }

@@ -37,6 +37,7 @@ struct services {
 	struct list jails; /* of struct jail.link */
 	int control;       /* owned */
 	struct timer tick; /* armed while there are jails */
+	bool draining;     /* another process has the listeners; the end when nothing is open */
 };
 
 struct listener {
@@ -64,6 +65,10 @@ MUST_USE int jails_begin(struct services *s, uint64_t id, uint32_t flags, const 
         int fds[EGRESS_LISTENERS], struct err *e);
 struct jail *jails_find(struct services *s, uint64_t id); /* NULL when it is not there */
 void jails_end(struct jail *j);
+/* From now on nothing is accepted, and the loop stops when no connection is left. */
+void jails_drain(struct services *s);
+/* What is under way is told to be cut, before the process ends. */
+void jails_cut(struct services *s, const char *why);
 /* services.tick: deadlines, waiting events, listeners that were out of descriptors. */
 void jails_tick(struct timer *t);
 

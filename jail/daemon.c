@@ -245,6 +245,9 @@ static void blank(struct daemon *d, const struct options *o)
 		d->harness_dirs[i] = -1;
 	service_init(&d->supervisor);
 	service_init(&d->egress);
+	for (int i = 0; i < EGRESS_PLACES; i++)
+		service_init(&d->drains[i]);
+	list_init(&d->events);
 	alarm_init(&d->stop_alarm, on_stop_alarm);
 	alarm_init(&d->refill_alarm, on_idle_alarm);
 	alarm_init(&d->leftover_alarm, on_idle_alarm);
@@ -546,6 +549,9 @@ void daemon_close(struct daemon *d)
 	laters_drop(&d->laters);
 	jails_done(&d->jails);
 	service_done(&d->egress);
+	for (int i = 0; i < EGRESS_PLACES; i++)
+		service_done(&d->drains[i]);
+	peers_forget_events(d);
 	pool_done(&d->pool);
 	closer_stop(&d->closer);
 	upgrade_done(d);

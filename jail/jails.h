@@ -54,7 +54,8 @@ struct jail {
 	int64_t untaken_ms;    /* monotonic: since when */
 	struct alarm take;     /* looks whether it has */
 	uint64_t egress_bytes;
-	bool has_egress; /* egress was told of it */
+	bool has_egress;      /* egress was told of it */
+	uint32_t events_lost; /* of egress, that were not told */
 	struct watch control, pidfd, events;
 	struct alarm recheck; /* cgroup.events can be late or missing */
 	struct disk disk;     /* owned: what holds workspace and home */

@@ -18,8 +18,10 @@ enum egress_msg {
 	EGRESS_JAIL,         /* -> struct egress_jail; fds: EGRESS_LISTENERS, in the order below */
 	EGRESS_JAIL_END,     /* -> struct egress_simple: close everything of that jail */
 	EGRESS_STOP,         /* -> struct egress_simple */
-	EGRESS_READY = 100,  /* <- struct egress_simple: policies taken into use */
-	EGRESS_EVENT,        /* <- struct jail_egress, as the supervisor gets it */
+	EGRESS_DRAIN,       /* -> struct egress_simple: another has the listeners now; end when what
+	                       is open has ended.  A STOP then tells what it cuts */
+	EGRESS_READY = 100, /* <- struct egress_simple: policies taken into use */
+	EGRESS_EVENT,       /* <- struct jail_egress, as the supervisor gets it */
 };
 
 struct egress_simple {

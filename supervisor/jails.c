@@ -456,6 +456,7 @@ static void dispatch(struct jails *j, void *m, size_t n, int fds[MSG_FDS])
 	        [JAIL_LIMIT] = sizeof(struct jail_limit),
 	        [JAIL_HANDOVER] = sizeof(struct jail_simple),
 	        [JAIL_FOUND] = sizeof(struct jail_found),
+	        [JAIL_LOST] = sizeof(struct jail_lost),
 	};
 	if (h->type >= ARRAY_LEN(sizes) || sizes[h->type] != n) {
 		log_warn("agentboxd: message of type %d with %zu bytes ignored", h->type, n);
@@ -486,6 +487,11 @@ static void dispatch(struct jails *j, void *m, size_t n, int fds[MSG_FDS])
 	case JAIL_LIMIT: {
 		const struct jail_limit *x = m;
 		TELL(j, x->jail, limit, x);
+		break;
+	}
+	case JAIL_LOST: {
+		const struct jail_lost *x = m;
+		TELL(j, x->jail, lost, x);
 		break;
 	}
 	case JAIL_STOP:

@@ -35,6 +35,7 @@ struct jail_watch {
 	void (*gone)(struct jail_watch *w, const struct jail_gone *x);
 	void (*egress)(struct jail_watch *w, const struct jail_egress *x);
 	void (*limit)(struct jail_watch *w, const struct jail_limit *x);
+	void (*lost)(struct jail_watch *w, const struct jail_lost *x);
 };
 
 /* ---- life ---- */

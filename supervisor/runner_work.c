@@ -94,12 +94,24 @@ static void on_egress(struct jail_watch *w, const struct jail_egress *x)
 	        b.p, b.len);
 }
 
+static void on_lost(struct jail_watch *w, const struct jail_lost *x)
+{
+	struct run *r = container_of(w, struct run, watch);
+	if (r->state >= RUN_STATE_SAVING)
+		return;
+	auto_buf struct buf b = BUF_INIT(64);
+	struct jw j = JW_INIT(&b);
+	jw_int(&j, "events", (int64_t)x->events);
+	active_emit(r, EVENT_EGRESS_GAP, b.p, b.len);
+}
+
 void runner_work_watch(struct run *r)
 {
 	r->watch.exited = on_exited;
 	r->watch.gone = on_gone;
 	r->watch.egress = on_egress;
 	r->watch.limit = on_limit;
+	r->watch.lost = on_lost;
 }
 
 /* ---- its bytes ---- */
