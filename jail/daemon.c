@@ -295,7 +295,7 @@ static int open_outside(struct daemon *d, struct err *e)
 		if (r < 0)
 			return r;
 	}
-	pool_reset(&d->pool, d->policies->set);
+	pool_reset(&d->pool, d->policies);
 	d->poller.idle = on_idle;
 	d->poller.ctx = d;
 	peers_init(d);
@@ -437,7 +437,7 @@ int daemon_reload(struct daemon *d, struct err *e)
 		return err_set(e, why.code, "the policies in use stay: %s", why.text);
 	}
 	warn_of_restart(&d->policies->set->config, &p->set->config);
-	pool_reset(&d->pool, p->set);
+	pool_reset(&d->pool, p);
 	policies_free(d->policies);
 	d->policies = p;
 	d->generation = p->set->generation;

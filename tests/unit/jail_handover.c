@@ -44,7 +44,7 @@ static struct jail *add_jail(struct daemon *d, unsigned slot)
 	j->reaped = true;
 	j->l.pid = j->l.pidfd = -1;
 	j->l.control = any_fd();
-	j->l.mntns = any_fd();
+	j->l.kit->mntns = any_fd();
 	j->l.kit->base = ID_STORE_BASE + 5 * ID_BLOCK;
 	j->l.kit->listeners[2] = any_fd();
 	j->l.kit->cgroup.dirfd = any_fd();
@@ -98,7 +98,7 @@ static void test_carried(int memfd)
 	must(b && to.jails.count == 2 && to.jails.slots[9], "two jails, each in its slot");
 	ok(b->id == a->id && b->execs == 3 && b->made_ms == 12345 && b->table == &to.jails &&
 	                strcmp(b->run, "run_x") == 0 && b->kept.out == a->kept.out &&
-	                b->kept.in == -1 && b->l.mntns == a->l.mntns && b->l.stdio.in == -1,
+	                b->kept.in == -1 && b->l.kit->mntns == a->l.kit->mntns && b->l.stdio.in == -1,
 	        "a jail as it was");
 	ok(b->l.kit->limits.pids == 99 && b->l.kit->listeners[2] == a->l.kit->listeners[2] &&
 	                b->l.kit->listeners[1] == -1 && b->l.kit->tree == &to.tree &&
