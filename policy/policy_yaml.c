@@ -142,7 +142,7 @@ static const struct key filesystem_rows[] = {
                 .type = KEY_FLAG,
                 .bit = POLICY_PRIVATE_FILES,
                 .offset = offsetof(struct policy, flags),
-                .dflt = "false",
+                .dflt = "true",
                 .doc = "What jails share for reading gets inodes of the jail's own: locks and "
                        "watches do not reach other jails."},
         {.name = "mounts",
