@@ -47,6 +47,14 @@ static const struct {
         {"/proc/locks", 0},
         {"/proc/cmdline", 0},
         {"/proc/diskstats", 0},
+        /* counters of the whole machine, by which jails could tell what others do; a mask takes
+         * 15 us of a launch, so those that tell little stay */
+        {"/proc/softirqs", 0},
+        {"/proc/vmstat", 0},
+        {"/proc/zoneinfo", 0},
+        {"/proc/buddyinfo", 0},
+        {"/proc/cgroups", 0},
+        {"/proc/pressure", 1},
         {"/proc/acpi", 1},
         {"/proc/scsi", 1},
         {"/proc/asound", 1},
