@@ -310,11 +310,13 @@ static void on_guardrail(struct render *r, const struct json *event, int64_t at)
 static void on_gap(struct render *r, const struct json *event, int64_t at)
 {
 	(void)at;
-	bool of_output = strcmp(json_str(event, "type", ""), "output.gap") == 0;
-	note(r, PAINT_WARN, mark_warn(r),
-	        of_output ? "the supervisor was restarted: output of the agent may be missing here"
-	                  : "events may be missing here: the host lost power",
-	        "");
+	const char *type = json_str(event, "type", "");
+	const char *why = "events may be missing here: the host lost power";
+	if (strcmp(type, "output.gap") == 0)
+		why = "the supervisor was restarted: output of the agent may be missing here";
+	else if (strcmp(type, "egress.gap") == 0)
+		why = "more requests to the outside than could be told of";
+	note(r, PAINT_WARN, mark_warn(r), why, "");
 }
 
 /* The human view shows what an agent wrote to stderr; unknown protocol lines are in --json. */
@@ -366,6 +368,7 @@ static const struct {
         {"run.retry", on_retry},
         {"verify.done", on_verify},
         {"guardrail.blocked", on_guardrail},
+        {"egress.gap", on_gap},
         {"output.gap", on_gap},
         {"log.gap", on_gap},
         {"agent.raw", on_raw},

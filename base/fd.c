@@ -180,6 +180,11 @@ int fd_openat2(int dir, const char *path, uint64_t flags, uint64_t resolve)
 	return -EAGAIN;
 }
 
+int fd_dup(int fd)
+{
+	return fcntl(fd, F_DUPFD_CLOEXEC, 3);
+}
+
 int fd_set_nonblock(int fd, int on)
 {
 	int flags = fcntl(fd, F_GETFL);

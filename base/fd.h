@@ -53,6 +53,7 @@ MUST_USE int fd_sealed_memfd(const char *name, const void *p, size_t n);
  * moment; it is asked again. */
 MUST_USE int fd_openat2(int dir, const char *path, uint64_t flags, uint64_t resolve);
 
+int fd_dup(int fd); /* CLOEXEC, above stdio; owned, or -1 with errno */
 MUST_USE int fd_set_nonblock(int fd, int on);
 /* Number of open descriptors of this process, or -errno (tests and leak checks). */
 int fd_count(void);

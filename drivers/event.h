@@ -26,6 +26,7 @@
 	X(QUESTION_ANSWERED, "question.answered")                                                  \
 	X(USAGE, "usage")                                                                          \
 	X(EGRESS_DENIED, "egress.denied")                                                          \
+	X(EGRESS_GAP, "egress.gap")                                                                \
 	X(EGRESS_ALLOWED, "egress.allowed")                                                        \
 	X(LIMIT_HIT, "limit.hit")                                                                  \
 	X(RUN_RETRY, "run.retry")                                                                  \

@@ -19,8 +19,11 @@ struct jail;
 
 struct client_kind {
 	void (*ready)(struct client *c, uint32_t events);
-	void (*late)(struct client *c);   /* the deadline has passed */
-	void (*free)(struct client *c);   /* after the end: what it owns, and itself */
+	void (*late)(struct client *c); /* the deadline has passed */
+	/* Another egress has the listeners.  `cut` NULL: what is under way goes on, nothing new is
+	 * begun; else it ends now and this is why.  NULL: it is short enough to be left alone. */
+	void (*leave)(struct client *c, const char *cut);
+	void (*free)(struct client *c); /* after the end: what it owns, and itself */
 	void (*follow)(struct client *c); /* the jail's policy has changed; may be NULL */
 };
 

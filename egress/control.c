@@ -146,6 +146,8 @@ static int on_jail_end(struct control *c, const void *msg, int fds[MSG_FDS], str
 	const struct egress_simple *m = msg;
 	struct jail *j = jails_find(c->services, m->jail);
 	(void)fds;
+	if (!j && c->services->draining) /* it began after that */
+		return 0;
 	if (!j)
 		reply(c, EGRESS_JAIL_ENDED, m->jail); /* an earlier process had it */
 	if (!j)
@@ -160,7 +162,20 @@ static int on_stop(struct control *c, const void *msg, int fds[MSG_FDS], struct 
 	(void)msg;
 	(void)fds;
 	(void)e;
+	if (c->services->draining)
+		jails_cut(
+		        c->services, "cut: egress was replaced too often to keep all that is open");
 	reactor_stop(c->services->reactor);
+	return 0;
+}
+
+static int on_drain(struct control *c, const void *msg, int fds[MSG_FDS], struct err *e)
+{
+	(void)msg;
+	(void)fds;
+	(void)e;
+	log_info("another egress takes over; what is open goes on here");
+	jails_drain(c->services);
 	return 0;
 }
 
@@ -175,6 +190,7 @@ static const struct {
         {EGRESS_PORTS, sizeof(struct egress_ports), ANY_FDS, on_ports},
         {EGRESS_JAIL_END, sizeof(struct egress_simple), 0, on_jail_end},
         {EGRESS_STOP, sizeof(struct egress_simple), 0, on_stop},
+        {EGRESS_DRAIN, sizeof(struct egress_simple), 0, on_drain},
 };
 
 static int dispatch(struct control *c, const void *msg, size_t n, int fds[MSG_FDS], struct err *e)

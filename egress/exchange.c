@@ -647,6 +647,12 @@ static void go_on(struct http_conn *c)
 	transfer_resume(x->transfer);
 }
 
+void exchange_cut(struct http_conn *c, const char *why)
+{
+	const struct report_of what = asked(c, EGRESS_REMEDY_NONE);
+	report_denied(&c->client.jail->report, &what, why);
+}
+
 void exchange_follow(struct http_conn *c)
 {
 	struct exchange *x = &c->x;

@@ -76,6 +76,8 @@ void exchange_drained(struct http_conn *c);
 void exchange_late(struct http_conn *c);
 /* The jail's policy has changed: what it does not allow any more is cut. */
 void exchange_follow(struct http_conn *c);
+/* Tells that it is cut, and why. */
+void exchange_cut(struct http_conn *c, const char *why);
 /* Cancels and counts what went out until then. */
 void exchange_done(struct http_conn *c);
 

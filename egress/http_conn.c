@@ -132,7 +132,8 @@ static void advance(struct http_conn *c)
 
 void http_conn_next(struct http_conn *c, bool keep)
 {
-	if (!keep) {
+	c->used = true;
+	if (!keep || (c->client.jail->services->draining && c->in.len == 0)) {
 		c->state = HTTP_FLUSH;
 		client_deadline(&c->client, EXCHANGE_IDLE_MS);
 		http_conn_flush(c);
@@ -220,6 +221,24 @@ static void on_late(struct client *client)
 		client_end(client, c->state != HTTP_LINGER && c->state != HTTP_HEAD);
 }
 
+static bool has_input(const struct http_conn *c)
+{
+	char byte;
+	return c->in.len > 0 || recv(c->client.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
+/* A connection between two requests may be closed; one that has not been asked yet may not. */
+static void on_leave(struct client *client, const char *cut)
+{
+	struct http_conn *c = container_of(client, struct http_conn, client);
+	if (cut && c->state == HTTP_EXCHANGE) {
+		exchange_cut(c, cut);
+	} else if (!cut && c->state == HTTP_HEAD && c->used && !has_input(c)) {
+		linger(c);
+		http_conn_interest(c);
+	}
+}
+
 static void on_free(struct client *client)
 {
 	struct http_conn *c = container_of(client, struct http_conn, client);
@@ -235,7 +254,11 @@ static void on_follow(struct client *client)
 }
 
 static const struct client_kind kind = {
-        .ready = on_ready, .late = on_late, .free = on_free, .follow = on_follow};
+        .ready = on_ready,
+        .late = on_late,
+        .leave = on_leave,
+        .free = on_free,
+        .follow = on_follow};
 
 void http_conn_accept(struct jail *j, int fd, const struct place *p, const char *bytes, size_t n)
 {

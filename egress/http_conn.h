@@ -40,6 +40,7 @@ struct http_conn {
 	size_t discarded;               /* in LINGER */
 	char address[ADDRESS_TEXT_MAX]; /* that was dialled */
 	struct place place;
+	bool used; /* a request was answered: its jail knows that it may be closed */
 	struct exchange x; /* in EXCHANGE */
 };
 

@@ -302,19 +302,57 @@ struct jail *jails_find(struct services *s, uint64_t id)
 	return NULL;
 }
 
-void jails_end(struct jail *j)
+static void close_listeners(struct jail *j)
 {
-	struct reactor *loop = j->services->reactor;
-	struct client *c;
 	for (int i = 0; i < EGRESS_LISTENERS; i++)
 		close_listener(&j->listeners[i]);
 	for (uint32_t i = 0; i < j->nports; i++)
 		close_listener(&j->ports[i]);
+}
+
+static void leave(struct jail *j, const char *cut)
+{
+	list_for_each (c, &j->clients, struct client, link)
+		if (c->kind->leave)
+			c->kind->leave(c, cut);
+}
+
+static void end_if_drained(struct services *s)
+{
+	bool open = false;
+	list_for_each (j, &s->jails, struct jail, link)
+		open |= j->nclients > 0;
+	if (s->draining && !open)
+		reactor_stop(s->reactor);
+}
+
+void jails_drain(struct services *s)
+{
+	s->draining = true;
+	list_for_each (j, &s->jails, struct jail, link) {
+		close_listeners(j);
+		leave(j, NULL);
+	}
+	end_if_drained(s);
+}
+
+void jails_cut(struct services *s, const char *why)
+{
+	list_for_each (j, &s->jails, struct jail, link)
+		leave(j, why);
+}
+
+void jails_end(struct jail *j)
+{
+	struct reactor *loop = j->services->reactor;
+	struct client *c;
+	close_listeners(j);
 	while ((c = list_first(&j->clients, struct client, link)))
 		client_end(c, true);
 	list_remove(&j->link);
 	/* After its clients, which still count their bytes into its report. */
 	reactor_bury(loop, &j->corpse);
+	end_if_drained(j->services);
 }
 
 void jails_tick(struct timer *t)
@@ -333,6 +371,7 @@ void jails_tick(struct timer *t)
 		report_flush(&j->report, false);
 		purse_tick(&j->purse);
 	}
+	end_if_drained(s);
 	if (!list_empty(&s->jails)) /* without jails the process sleeps */
 		reactor_arm(s->reactor, t, TICK_MS);
 }

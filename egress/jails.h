@@ -44,6 +44,7 @@ struct services {
 	struct price_list prices; /* of the policies in use */
 	int control;       /* owned */
 	struct timer tick; /* armed while there are jails */
+	bool draining;     /* another process has the listeners; the end when nothing is open */
 };
 
 struct listener {
@@ -84,6 +85,10 @@ void jails_end(struct jail *j);
  * how many may move now: 0 for later, -EDQUOT when a bound or a budget is used up. */
 ssize_t jails_allow(struct jail *j, int rule, const char *secret, size_t want);
 void jails_count(struct jail *j, int rule, const char *secret, size_t n); /* they have moved */
+/* From now on nothing is accepted, and the loop stops when no connection is left. */
+void jails_drain(struct services *s);
+/* What is under way is told to be cut, before the process ends. */
+void jails_cut(struct services *s, const char *why);
 /* services.tick: deadlines, waiting events, listeners that were out of descriptors. */
 void jails_tick(struct timer *t);
 

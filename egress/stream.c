@@ -392,6 +392,16 @@ static void on_late(struct client *c)
 	}
 }
 
+/* What has begun goes on; the process ends with its last byte. */
+static void on_leave(struct client *c, const char *cut)
+{
+	struct stream *s = container_of(c, struct stream, client);
+	if (!cut)
+		return;
+	reset_outside(s);
+	refuse(s, EGRESS_REMEDY_NONE, "%s", cut);
+}
+
 static void on_follow(struct client *c)
 {
 	struct stream *s = container_of(c, struct stream, client);
@@ -410,7 +420,11 @@ static void on_follow(struct client *c)
 }
 
 static const struct client_kind kind = {
-        .ready = on_ready, .late = on_late, .free = on_free, .follow = on_follow};
+        .ready = on_ready,
+        .late = on_late,
+        .leave = on_leave,
+        .free = on_free,
+        .follow = on_follow};
 
 static struct stream *begin(struct jail *j, int fd, const struct place *p, uint32_t events)
 {

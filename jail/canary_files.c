@@ -49,6 +49,19 @@ static void judge_mount(const char *path, const char *options)
 		lacks(LAYER_DEV, "%.40s is not nodev", path);
 }
 
+/* Only what is the jail's own, or its session's, may be no overlay: an inode that another jail has
+ * too can be locked and watched by both. */
+static void judge_inodes(const char *path, const char *type)
+{
+	static const char *const own[] = {
+	        "/tmp", "/run", "/home/agent", "/workspace", "/mnt", "/dev/shm", "/dev/pts"};
+	bool fine = strcmp(type, "overlay") == 0 || strcmp(path, "/proc") == 0;
+	for (size_t i = 0; !fine && i < sizeof(own) / sizeof(own[0]); i++)
+		fine = below(path, own[i]);
+	if (!fine)
+		lacks(LAYER_INODES, "%.40s is shared (%.16s)", path, type);
+}
+
 /* ID PARENT MAJOR:MINOR ROOT PATH OPTIONS [PROPAGATION...] - TYPE SOURCE OPTIONS */
 static void judge_line(char *line)
 {
@@ -64,6 +77,8 @@ static void judge_line(char *line)
 	for (char *more; (more = strtok_r(NULL, " ", &save)) && strcmp(more, "-") != 0;)
 		if (strncmp(more, "shared:", 7) == 0 || strncmp(more, "master:", 7) == 0)
 			lacks(LAYER_MOUNTNS, "%.40s is tied to another mount", field[4]);
+	const char *type = strtok_r(NULL, " ", &save);
+	judge_inodes(field[4], type ? type : "?");
 }
 
 static void judge_roots(void)
@@ -87,6 +102,7 @@ void look_at_mounts(void)
 {
 	static char text[MOUNTINFO];
 	looked(LAYER_ROOTFS);
+	looked(LAYER_INODES);
 	long n = text_of("/proc/self/mountinfo", text, sizeof(text));
 	if (n <= 0 || n == MOUNTINFO - 1)
 		lacks(LAYER_MOUNTNS, "mountinfo cannot be read whole");

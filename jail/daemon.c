@@ -245,6 +245,9 @@ static void blank(struct daemon *d, const struct options *o)
 		d->harness_dirs[i] = -1;
 	service_init(&d->supervisor);
 	service_init(&d->egress);
+	for (int i = 0; i < EGRESS_PLACES; i++)
+		service_init(&d->drains[i]);
+	list_init(&d->events);
 	alarm_init(&d->stop_alarm, on_stop_alarm);
 	alarm_init(&d->refill_alarm, on_idle_alarm);
 	alarm_init(&d->leftover_alarm, on_idle_alarm);
@@ -293,7 +296,7 @@ static int open_outside(struct daemon *d, struct err *e)
 		if (r < 0)
 			return r;
 	}
-	pool_reset(&d->pool, d->policies->set);
+	pool_reset(&d->pool, d->policies);
 	d->poller.idle = on_idle;
 	d->poller.ctx = d;
 	peers_init(d);
@@ -435,7 +438,7 @@ int daemon_reload(struct daemon *d, struct err *e)
 		return err_set(e, why.code, "the policies in use stay: %s", why.text);
 	}
 	warn_of_restart(&d->policies->set->config, &p->set->config);
-	pool_reset(&d->pool, p->set);
+	pool_reset(&d->pool, p);
 	policies_free(d->policies);
 	d->policies = p;
 	d->generation = p->set->generation;
@@ -548,6 +551,9 @@ void daemon_close(struct daemon *d)
 	jails_done(&d->jails);
 	ledger_done(&d->ledger);
 	service_done(&d->egress);
+	for (int i = 0; i < EGRESS_PLACES; i++)
+		service_done(&d->drains[i]);
+	peers_forget_events(d);
 	pool_done(&d->pool);
 	closer_stop(&d->closer);
 	upgrade_done(d);

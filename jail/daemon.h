@@ -3,7 +3,8 @@
  *
  * main() opens it, runs its loop and closes it.  daemon.c: birth and death.
  * trash.c: what was deleted.  prove.c: what the host has.  peers.c: supervisor and egress.
- * requests.c: what the supervisor may ask for.  upgrade.c: the next agentboxd in this one's place.
+ * peers_egress.c: egress alone.  requests.c: what the supervisor may ask for.  upgrade.c: the next
+ * agentboxd in this one's place.
  */
 #ifndef JAIL_DAEMON_H
 #define JAIL_DAEMON_H
@@ -40,6 +41,14 @@ struct daemon_argv {
 	const char *argv[8];
 };
 
+/* Those that finish what was open when they were replaced, and one more that is told to end. */
+enum { EGRESS_PLACES = 4 + 1 };
+
+struct kept_event {
+	struct list link; /* in daemon.events */
+	struct jail_egress m;
+};
+
 struct daemon {
 	const struct options *options; /* borrowed: for its life */
 	struct notify notify;
@@ -72,6 +81,10 @@ struct daemon {
 	struct laters laters;
 	struct broker broker;
 	struct service supervisor, egress;
+	struct service drains[EGRESS_PLACES]; /* former egress that finish what is open */
+	bool adopted;                         /* the supervisor was told of the jails */
+	struct list events;                   /* of struct kept_event: for the next supervisor */
+	unsigned nevents;
 	struct daemon_argv supervisor_argv, egress_argv;
 	int64_t supervisor_ended_ms;
 	enum jail_former former;     /* what the next supervisor finds */
@@ -143,6 +156,21 @@ void peers_tell_policies(struct daemon *d);
 MUST_USE int peers_tell_jail(struct daemon *d, struct jail *j, struct err *e);
 struct jail_exited peers_exited(const struct jail *j, const struct init_exited *m);
 extern const struct jails_news peers_news;
+
+/* ---- peers_egress.c ---- */
+
+void peers_init_egress(struct daemon *d, const char *level);
+void peers_fill_argv(
+        struct daemon_argv *a, const char *name, uint32_t uid, uint32_t gid, const char *level);
+void peers_resume_egress(struct daemon *d); /* those that a former agentboxd had */
+/* Another is started; this one accepts nothing more and ends when what is open has ended. */
+void peers_drain_egress(struct daemon *d);
+void peers_tell_egress(struct daemon *d); /* policies and secrets */
+bool peers_end_jail(struct daemon *d, const struct jail *j);
+void peers_keep_event(struct daemon *d, const struct jail_egress *m);
+void peers_tell_kept(struct daemon *d);                 /* of the jails that were just told */
+void peers_tell_lost(struct daemon *d, struct jail *j); /* how many events were not kept */
+void peers_forget_events(struct daemon *d);
 
 /* ---- requests.c ---- */
 

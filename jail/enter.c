@@ -46,12 +46,18 @@ SYSC_CHILD static long join(struct enter *c)
 	return r < 0 ? r : sysc(SYS_unshare, CLONE_NEWCGROUP);
 }
 
+/* All jails would have the initial one in common, an inode that can be locked and watched.  The
+ * exec moves us there (Linux 6.3), or else PID 1's first fork its children. */
+SYSC_CHILD static long own_clock(struct enter *c)
+{
+	(void)c;
+	long r = sysc(SYS_unshare, CLONE_NEWTIME);
+	return r == -EINVAL ? 0 : r; /* a kernel without them has none to share */
+}
+
 SYSC_CHILD static long view(struct enter *c)
 {
-	long r = sysc(SYS_setns, c->mntns, CLONE_NEWNS);
-	if (r == 0 && c->make_root)
-		r = sysc(SYS_unshare, CLONE_NEWNS);
-	return r;
+	return sysc(SYS_setns, c->mntns, CLONE_NEWNS);
 }
 
 SYSC_CHILD static long layer(struct enter *c)
@@ -110,7 +116,7 @@ SYSC_CHILD static long raise_oom_score(long proc)
 	return n == (long)sizeof(oom_score) - 1 ? 0 : n < 0 ? n : -EIO;
 }
 
-/* Files are covered by /dev/null and directories by the empty /sys, both of the template. */
+/* Files are covered by /dev/null and directories by the empty /sys. */
 SYSC_CHILD static long mask(uint32_t bits)
 {
 	for (unsigned i = 0; bits >> i; i++) {
@@ -145,9 +151,7 @@ SYSC_CHILD static long proc(struct enter *c)
 	return r < 0 || c->strict_proc ? r : mask(c->masks);
 }
 
-/* The same files below other inodes: what the kernel keeps by inode (locks, watches, leases) is
- * then this jail's.  Two layers, because 6.1 takes no single one without an upper; /sys is empty.
- * A detached mount, or -errno. */
+/* The same files below other inodes, as in root.h: a detached mount, or -errno. */
 SYSC_CHILD static long own_layer(long dir)
 {
 	long fs = sysc(SYS_fsopen, "overlay", FSOPEN_CLOEXEC);
@@ -155,7 +159,7 @@ SYSC_CHILD static long own_layer(long dir)
 		return fs;
 	long r = sysc(SYS_fchdir, dir);
 	if (r == 0)
-		r = sysc(SYS_fsconfig, fs, FSCONFIG_SET_STRING, "lowerdir", ".:/sys", 0);
+		r = sysc(SYS_fsconfig, fs, FSCONFIG_SET_STRING, "lowerdir", ".:" TEMPLATE_EMPTY, 0);
 	if (r == 0)
 		r = sysc(SYS_fsconfig, fs, FSCONFIG_CMD_CREATE, 0, 0, 0);
 	if (r == 0)
@@ -164,28 +168,21 @@ SYSC_CHILD static long own_layer(long dir)
 	return r;
 }
 
-/* All are made before the first is attached: one of /etc covers what is mounted below it. */
+/* What agentboxd could not know when it made the root: which agent comes. */
 SYSC_CHILD static long own_inodes(struct enter *c)
 {
-	long mounts[ENTER_OWN];
-	for (size_t i = 0; i < c->nown; i++) {
-		long dir = sysc(SYS_open, c->own[i], O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		/* of another layout, or a file */
-		bool absent = dir == -ENOENT || dir == -ENOTDIR;
-		mounts[i] = dir < 0 ? dir : own_layer(dir);
-		if (dir >= 0)
-			sysc(SYS_close, dir);
-		if (mounts[i] < 0 && !absent)
-			return mounts[i];
-	}
-	long r = c->nown ? sysc(SYS_chdir, "/") : 0;
-	for (size_t i = 0; r == 0 && i < c->nown; i++) {
-		if (mounts[i] < 0)
-			continue;
-		r = sysc(SYS_move_mount, mounts[i], "", AT_FDCWD, c->own[i],
-		        MOVE_MOUNT_F_EMPTY_PATH);
-		sysc(SYS_close, mounts[i]);
-	}
+	if (!c->own)
+		return 0;
+	long dir = sysc(SYS_open, c->own, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (dir < 0)
+		return dir;
+	long mount = own_layer(dir);
+	sysc(SYS_close, dir);
+	long r = mount < 0 ? mount : sysc(SYS_chdir, "/");
+	if (r == 0)
+		r = sysc(SYS_move_mount, mount, "", AT_FDCWD, c->own, MOVE_MOUNT_F_EMPTY_PATH);
+	if (mount >= 0)
+		sysc(SYS_close, mount);
 	return r;
 }
 
@@ -351,11 +348,11 @@ static const struct {
 	long (*fn)(struct enter *c);
 } steps[] = {
         {"layer netns: joining the network, ipc, uts and cgroup namespaces", join},
-        {"layer mountns: copying the template's mounts", view},
+        {"layer inodes: a time namespace of its own", own_clock},
+        {"layer mountns: entering the jail's mounts", view},
         {"layer rootfs: mounting the writable layer over the image", layer},
         {"layer mountns: attaching the jail's mounts", attach},
-        {"layer rootfs: own inodes (filesystem.private; remedy: overlayfs in the kernel)",
-                own_inodes},
+        {"layer inodes: the agent's files (remedy: overlayfs in the kernel)", own_inodes},
         {"layer proc: /proc and its masks", proc},
         {"scheduling: giving up priority", scheduling},
         {"layer dev: opening /dev/null", null_stdio},

@@ -24,8 +24,6 @@
 
 /* Rules: those of every jail, of overlays, the policy's mounts, a jail's binds. */
 enum { ENTER_MOUNTS = 20, ENTER_RLIMITS = 12, ENTER_RULES = 30 + POLICY_MOUNTS + JAIL_BINDS };
-/* Directories that all jails of a policy see: programs, those of /etc, the policy's mounts. */
-enum { ENTER_OWN = 24 + POLICY_MOUNTS };
 
 struct enter_mount {
 	int fd;             /* detached mount; borrowed */
@@ -41,14 +39,13 @@ struct enter_rlimit {
 struct enter {
 	int netns, ipcns, utsns; /* -1: stay */
 	int mntns, userns;
-	bool make_root;                /* copy the mount namespace, attach `mounts` and /proc */
+	bool make_root;                /* attach `mounts` and /proc */
 	bool strict_proc;              /* subset=pid */
 	uint32_t masks;                /* template.masks */
 	const struct overlay *overlay; /* with make_root: below `mounts`; NULL: none */
 	struct enter_mount mounts[ENTER_MOUNTS];
 	size_t nmounts;
-	const char *own[ENTER_OWN]; /* get inodes of our own, above before below; absent: skipped */
-	size_t nown;
+	const char *own; /* directory of `mounts` that gets inodes of our own, or NULL */
 	int landlock; /* landlock_abi(), 0: none */
 	struct landlock_rule rules[ENTER_RULES];
 	size_t nrules;

@@ -83,7 +83,10 @@ static const struct member of_jail[] = {
         M(jail, l.pid),
         F(jail, l.pidfd),
         F(jail, l.control),
-        F(jail, l.mntns),
+        M(jail, user),
+        M(jail, budget),
+        M(jail, tokens),
+        M(jail, spent),
         M(jail, l.policy_flags),
         M(jail, l.nproc),
         M(jail, l.layers),
@@ -108,6 +111,7 @@ static const struct member of_jail[] = {
         M(jail, exits),
         M(jail, egress_bytes),
         M(jail, has_egress),
+        M(jail, events_lost),
         M(jail, disk.method),
         F(jail, disk.workspace),
         F(jail, disk.home),
@@ -131,6 +135,7 @@ static const struct member of_kit[] = {
         F(kit, netns),
         F(kit, ipcns),
         F(kit, utsns),
+        F(kit, mntns),
         F(kit, listeners),
         F(kit, ports.fd),
         M(kit, ports.n),
@@ -142,7 +147,11 @@ static const struct member of_kit[] = {
         M(kit, cgroup.name),
 };
 
-enum record { DAEMON, EGRESS, JAIL, KIT, RECORDS };
+static const struct member of_event[] = {
+        M(kept_event, m),
+};
+
+enum record { DAEMON, EGRESS, DRAIN, JAIL, KIT, EVENT, RECORDS };
 
 static const struct {
 	const char *name;
@@ -151,6 +160,8 @@ static const struct {
 } records[RECORDS] = {
         [DAEMON] = {"agentboxd", of_daemon, ARRAY_LEN(of_daemon)},
         [EGRESS] = {"egress", of_service, ARRAY_LEN(of_service)},
+        [DRAIN] = {"former egress", of_service, ARRAY_LEN(of_service)},
+        [EVENT] = {"event", of_event, ARRAY_LEN(of_event)},
         [JAIL] = {"jail", of_jail, ARRAY_LEN(of_jail)},
         [KIT] = {"kit", of_kit, ARRAY_LEN(of_kit)}, /* of the jail before it */
 };
@@ -185,6 +196,11 @@ static void visit(const struct daemon *d, visit_fn *fn, void *ctx)
 	fn(ctx, DAEMON, d);
 	if (service_running(&d->egress))
 		fn(ctx, EGRESS, &d->egress);
+	for (int i = 0; i < EGRESS_PLACES; i++)
+		if (service_running(&d->drains[i]))
+			fn(ctx, DRAIN, &d->drains[i]);
+	list_for_each (k, &d->events, struct kept_event, link)
+		fn(ctx, EVENT, k);
 	for (unsigned i = 0; i < LIMIT_JAILS; i++) {
 		const struct jail *j = d->jails.slots[i];
 		if (!j)
@@ -363,6 +379,24 @@ static int take_jail(struct in *in, uint32_t n, struct daemon *d, struct err *e)
 	return 0;
 }
 
+static int take_drain(struct in *in, uint32_t n, struct daemon *d, struct err *e)
+{
+	for (int i = 0; d && i < EGRESS_PLACES; i++)
+		if (!service_running(&d->drains[i]))
+			return take_record(in, DRAIN, n, &d->drains[i], e);
+	return d ? err_set(e, -EPROTO, "more than %d former egress", EGRESS_PLACES)
+	         : take_record(in, DRAIN, n, NULL, e);
+}
+
+static int take_event(struct in *in, uint32_t n, struct daemon *d, struct err *e)
+{
+	struct kept_event k = {.link = {NULL, NULL}};
+	int r = take_record(in, EVENT, n, &k, e);
+	if (r == 0 && d)
+		peers_keep_event(d, &k.m);
+	return r;
+}
+
 static int take_all(struct in *in, struct daemon *d, struct err *e)
 {
 	int r = take_head(in, e);
@@ -377,6 +411,10 @@ static int take_all(struct in *in, struct daemon *d, struct err *e)
 			r = take_record(in, DAEMON, h.members, d, e);
 		else if (h.record == EGRESS)
 			r = take_record(in, EGRESS, h.members, d ? &d->egress : NULL, e);
+		else if (h.record == DRAIN)
+			r = take_drain(in, h.members, d, e);
+		else if (h.record == EVENT)
+			r = take_event(in, h.members, d, e);
 		else
 			r = err_set(e, -EPROTO, "this program does not know record %u", h.record);
 	}

@@ -11,6 +11,7 @@
 #include "jail/landlock.h"
 #include "jail/mounts.h"
 #include "jail/net.h"
+#include "jail/root.h"
 #include "jail/template.h"
 #include "jail/userns.h"
 
@@ -195,6 +196,20 @@ static int probe_rootfs(const struct probe *p, struct err *e)
 	return r;
 }
 
+static int probe_inodes(const struct probe *p, struct err *e)
+{
+	(void)p;
+	auto_free struct policy *own = xnew(struct policy);
+	struct template t = TEMPLATE_NONE;
+	own->root = POLICY_ROOT_HOST_USR;
+	own->flags = POLICY_PRIVATE_FILES;
+	int r = template_make(own, &t, e);
+	int ns = r < 0 ? r : root_make(own, &t, NULL, 0, e);
+	fd_close(ns);
+	template_done(&t);
+	return ns < 0 ? ns : 0;
+}
+
 static int probe_devpts(const struct probe *p, struct err *e)
 {
 	(void)p;
@@ -313,6 +328,8 @@ static void probe_objects(const struct probe *p)
 	                "CONFIG_NET_NS, user.max_net_namespaces > 0, IPv6 sockets"},
 	        {LAYER_ROOTFS, probe_rootfs, "host's /usr read-only, /etc synthesized",
 	                "run agentboxd in the host's mount namespace"},
+	        {LAYER_INODES, probe_inodes, "an overlay a directory",
+	                "CONFIG_OVERLAY_FS (modprobe overlay); else filesystem: { private: false }"},
 	        {LAYER_DEV, probe_devpts, "six nodes, own devpts", "CONFIG_UNIX98_PTYS"},
 	        {LAYER_IDMAP, probe_idmap, "state's file system maps ids",
 	                "put the state directory on ext4, xfs, btrfs or (6.3) tmpfs"},

@@ -509,9 +509,9 @@ int jails_keep_program(struct jail *j, const struct launch_stdio *s, struct err 
 	if (s->err < 0)
 		return err_set(e, -EINVAL, "the program of a run has no terminal");
 	struct launch_stdio kept = {
-	        .in = fcntl(s->in, F_DUPFD_CLOEXEC, 3),
-	        .out = fcntl(s->out, F_DUPFD_CLOEXEC, 3),
-	        .err = fcntl(s->err, F_DUPFD_CLOEXEC, 3),
+	        .in = fd_dup(s->in),
+	        .out = fd_dup(s->out),
+	        .err = fd_dup(s->err),
 	};
 	if (kept.in < 0 || kept.out < 0 || kept.err < 0) {
 		int r = err_errno(e, "keeping the stdio of jail %llu", (unsigned long long)j->id);

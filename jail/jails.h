@@ -60,6 +60,7 @@ struct jail {
 	struct tokens tokens;   /* what it has used: */
 	struct spending spent;
 	bool has_egress; /* egress was told of it */
+	uint32_t events_lost; /* of egress, that were not told */
 	struct watch control, pidfd, events;
 	struct alarm recheck; /* cgroup.events can be late or missing */
 	struct disk disk;     /* owned: what holds workspace and home */

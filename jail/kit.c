@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "jail/home.h"
 #include "jail/mounts.h"
+#include "jail/root.h"
 #include "jail/userns.h"
 
 #include <assert.h>
@@ -146,6 +147,15 @@ static int make_ipc_uts(struct kit *k, struct err *e)
 	return r;
 }
 
+static int make_root(struct kit *k, const struct kit_spec *spec, struct err *e)
+{
+	const struct root_mount mounts[] = {{k->mounts[KIT_DEVPTS], "/dev/pts"},
+	        {k->mounts[KIT_SHM], "/dev/shm"}, {k->mounts[KIT_TMP], "/tmp"},
+	        {k->mounts[KIT_RUN], "/run"}};
+	k->mntns = root_make(spec->policy, spec->root, mounts, ARRAY_LEN(mounts), e);
+	return k->mntns < 0 ? k->mntns : 0;
+}
+
 struct kit *kit_blank(const struct cgroup_tree *tree, const struct closer *closer)
 {
 	struct kit *k = xnew(struct kit);
@@ -154,6 +164,7 @@ struct kit *kit_blank(const struct cgroup_tree *tree, const struct closer *close
 	        .netns = -1,
 	        .ipcns = -1,
 	        .utsns = -1,
+	        .mntns = -1,
 	        .cgroup = CGROUP_NONE,
 	        .tree = tree,
 	        .closer = closer};
@@ -177,6 +188,8 @@ struct kit *kit_make(const struct kit_spec *spec, struct err *e)
 	}
 	if (r == 0)
 		r = make_mounts(k, e);
+	if (r == 0)
+		r = make_root(k, spec, e);
 	if (r == 0)
 		r = cgroup_make(k->tree, spec->name, &k->limits, &k->cgroup, e);
 	if (r < 0) {
@@ -205,6 +218,8 @@ void kit_free(struct kit *k)
 	fd_close(k->netns);
 	fd_close(k->ipcns);
 	fd_close(k->utsns);
+	/* The last reference: every mount of the jail goes with it, and the kernel waits. */
+	closer_give(k->closer, k->mntns);
 	free(k);
 }
 

@@ -2,10 +2,10 @@
  * kit.h - the unit of the pool: everything of a jail that can be made before
  * anyone asks for it.
  *
- * For one uid block: user namespace, the namespace that idmapped workspaces
- * use, network namespace with its listeners, ipc and uts namespaces, detached
- * mounts, cgroup.  kit_make takes about a millisecond, most of it the network
- * namespace; launch_jail then only joins and attaches.  The calling process must be
+ * For one uid block and one policy: user namespace, the namespace that idmapped workspaces
+ * use, network namespace with its listeners, ipc and uts namespaces, the root with the
+ * mounts that every jail has, cgroup.  kit_make takes about two milliseconds;
+ * launch_jail then only joins and attaches what is the run's own.  The calling process must be
  * single-threaded: it enters new namespaces for a moment.  The caller owns the lease of the block
  * and gives it back after kit_free.
  */
@@ -19,7 +19,8 @@
 #include "policy/policy.h"
 #include "proto/egress.h"
 
-/* Detached tmpfs and devpts instances, with their owners fixed at birth. */
+/* Own tmpfs and devpts instances, with their owners fixed at birth.  Home and workspace are
+ * detached: a session brings others. */
 enum kit_mount { KIT_DEVPTS, KIT_SHM, KIT_TMP, KIT_RUN, KIT_HOME, KIT_WORKSPACE, KIT_MOUNTS };
 
 struct kit {
@@ -27,6 +28,7 @@ struct kit {
 	int userns;    /* owned, as all fds here; "0 BASE 65536" */
 	int idmap;     /* user namespace "ID_STORE_BASE BASE 65536" for idmapped mounts */
 	int netns, ipcns, utsns;
+	int mntns; /* root.h; keeps the files reachable after the end */
 	int listeners[EGRESS_LISTENERS]; /* for agentbox-egress; keep them while it may restart */
 	struct net_ports ports;          /* likewise */
 	int mounts[KIT_MOUNTS];
@@ -37,6 +39,8 @@ struct kit {
 };
 
 struct kit_spec {
+	const struct policy *policy; /* borrowed for the call, as the next two */
+	const struct template *root; /* of that policy */
 	const struct limits *limits;
 	uint32_t base;
 	const uint16_t *ports; /* of the policy; nports of them */

@@ -8,7 +8,6 @@
 #include "jail/stdio.h"
 #include "jail/sysc.h"
 #include "jail/view.h"
-#include "policy/forms.h"
 #include "proto/msg.h"
 
 #include <assert.h>
@@ -207,6 +206,8 @@ static uint32_t layers_of(const struct launch_spec *spec)
 	        layers_of_kind(LAYER_KIND_ISOLATION) | cgroup_limits_in_force(spec->kit->tree);
 	if (!landlock_abi())
 		layers &= ~LAYER_BIT(LAYER_LANDLOCK);
+	if (!(spec->policy->flags & POLICY_PRIVATE_FILES))
+		layers &= ~LAYER_BIT(LAYER_INODES);
 	/* The size of a tmpfs is a limit. */
 	bool memory = spec->workspace < 0 && spec->home < 0;
 	if ((l->disk_bytes || l->inodes) && (memory || spec->disk_held))
@@ -235,54 +236,6 @@ static int check_layers(const struct policy *p, uint32_t layers, struct err *e)
 	return 0;
 }
 
-/* A layer over `path` would cover what the policy mounts below it. */
-static bool has_below(const struct policy *p, const char *path)
-{
-	for (uint32_t i = 0; i < p->nmounts; i++)
-		if (strcmp(p->mounts[i].target, path) != 0 &&
-		        path_within(p->mounts[i].target, path))
-			return true;
-	return false;
-}
-
-static void add_own(const struct policy *p, const char *path, struct enter *c)
-{
-	if (!has_below(p, path))
-		c->own[c->nown++] = path;
-}
-
-/* Places that each jail has of its own, with whatever its agent put there. */
-static bool is_own_place(const char *path)
-{
-	static const char *const places[] = {"/workspace", "/home/agent", "/tmp", "/mnt"};
-	for (size_t i = 0; i < ARRAY_LEN(places); i++)
-		if (path_within(path, places[i]))
-			return true;
-	return false;
-}
-
-/* What jails of one policy, or of one agent, would share; above comes before below. */
-static void describe_own(const struct launch_spec *spec, struct enter *c)
-{
-	static const char *const dirs[] = {
-	        "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc"};
-	const struct policy *p = spec->policy;
-	if (!(p->flags & POLICY_PRIVATE_FILES))
-		return;
-	/* a writable layer over an image has inodes of its own already */
-	bool layered = overlay_wanted(p);
-	for (size_t i = 0; !layered && i < ARRAY_LEN(dirs); i++)
-		add_own(p, dirs[i], c);
-	for (unsigned i = 0; !layered && etc_shown(i); i++)
-		add_own(p, etc_shown(i), c);
-	if (spec->agent >= 0)
-		add_own(p, "/opt/agent", c);
-	for (uint32_t i = 0; i < p->nmounts; i++)
-		if (!p->mounts[i].writable && !is_own_place(p->mounts[i].target))
-			add_own(p, p->mounts[i].target, c);
-	assert(c->nown <= ENTER_OWN);
-}
-
 static void describe_child(
         const struct launch_spec *spec, const struct view *v, int control, struct enter *c)
 {
@@ -291,7 +244,7 @@ static void describe_child(
 	*c = (struct enter){.netns = k->netns,
 	        .ipcns = k->ipcns,
 	        .utsns = k->utsns,
-	        .mntns = spec->root->mntns,
+	        .mntns = k->mntns,
 	        .userns = k->userns,
 	        .make_root = true,
 	        .strict_proc = spec->policy->flags & POLICY_STRICT_PROC,
@@ -312,17 +265,8 @@ static void describe_child(
 	memcpy(c->rules, v->rules, sizeof(c->rules));
 	c->nrules = v->nrules;
 	set_rlimits(c, spec->limits);
-	describe_own(spec, c);
-}
-
-static int open_mntns(pid_t pid, struct err *e)
-{
-	char path[64];
-	(void)snprintf(path, sizeof(path), "/proc/%d/ns/mnt", pid);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 && errno == ENOENT) /* a dead process has no namespaces */
-		return err_set(e, -EIO, "layer mountns: the jail's PID 1 was killed as it started");
-	return fd < 0 ? err_not_theirs(e, err_errno(e, "layer mountns: %s", path)) : fd;
+	if ((spec->policy->flags & POLICY_PRIVATE_FILES) && spec->agent >= 0)
+		c->own = "/opt/agent";
 }
 
 /* PID 1 with its first request already in its socket. */
@@ -352,8 +296,7 @@ static int start(const struct launch_spec *spec, struct launched *j, struct err 
 	if (r < 0)
 		return r;
 	j->pid = r;
-	j->mntns = open_mntns(j->pid, e);
-	return j->mntns < 0 ? j->mntns : 0;
+	return 0;
 }
 
 int launch_jail(const struct launch_spec *spec, struct launched *ret, struct err *e)
@@ -362,7 +305,6 @@ int launch_jail(const struct launch_spec *spec, struct launched *ret, struct err
 	struct launched j = {.pid = -1,
 	        .pidfd = -1,
 	        .control = -1,
-	        .mntns = -1,
 	        .kit = spec->kit,
 	        .policy_flags = spec->policy->flags,
 	        .layers = layers_of(spec),
@@ -404,7 +346,6 @@ int launch_reap(struct launched *j)
 
 void launched_free(struct launched *j)
 {
-	const struct closer *closer = j->kit ? j->kit->closer : NULL;
 	fd_close(take_fd(j->control));
 	kit_free(take(j->kit)); /* kills everything that is left in the cgroup */
 	if (j->pid > 0) {
@@ -413,8 +354,6 @@ void launched_free(struct launched *j)
 		j->pid = -1;
 	}
 	fd_close(take_fd(j->pidfd));
-	/* The last reference: every mount of the jail goes with it, and the kernel waits. */
-	closer_give(closer, take_fd(j->mntns));
 	launch_stdio_close(&j->stdio);
 }
 
@@ -433,7 +372,7 @@ int launch_worker(
 	struct enter c = {.netns = j->kit->netns,
 	        .ipcns = j->kit->ipcns,
 	        .utsns = j->kit->utsns,
-	        .mntns = j->mntns,
+	        .mntns = j->kit->mntns,
 	        .userns = j->kit->userns,
 	        .who = {.uid = ID_INNER_AGENT,
 	                .gid = ID_INNER_AGENT,

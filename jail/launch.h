@@ -74,7 +74,6 @@ struct launched {
 	pid_t pid;       /* of PID 1, in our pid namespace */
 	int pidfd;       /* owned, as all fds here */
 	int control;     /* SOCK_SEQPACKET to PID 1 (proto/init.h), O_NONBLOCK */
-	int mntns;       /* keeps the files reachable after the end */
 	struct kit *kit; /* owned: userns, listeners, cgroup, devpts, base */
 	uint32_t policy_flags;
 	uint32_t nproc;            /* RLIMIT_NPROC of programs, 0: pids.max counts */

@@ -1,5 +1,6 @@
 #include "jail/mounts.h"
 #include "base/fd.h"
+#include "jail/home.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -76,11 +77,47 @@ int mounts_clone(int dirfd, const char *path, uint64_t attrs, int idmap_userns, 
 	return r < 0 ? err_wrap(e, "%s", *path ? path : "the directory") : take_fd(mount);
 }
 
-/* There and back again, or die: in the wrong mount namespace nothing here means what it says. */
-static void come_home(int ns, int root, int cwd)
+static void visit_done(struct mounts_visit *v)
 {
-	if (setns(ns, CLONE_NEWNS) < 0 || fchdir(root) < 0 || chroot(".") < 0 || fchdir(cwd) < 0)
-		abort();
+	fd_close(v->home);
+	fd_close(v->ns);
+	fd_close(v->root);
+	fd_close(v->cwd);
+}
+
+int mounts_enter(struct mounts_visit *v, int mntns, struct err *e)
+{
+	*v = (struct mounts_visit){
+	        .ns = open("/proc/self/ns", O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+	        .root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC),
+	        .cwd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC)};
+	v->home = v->ns < 0 ? -1 : openat(v->ns, "mnt", O_RDONLY | O_CLOEXEC);
+	int r = 0;
+	if (v->home < 0 || v->root < 0 || v->cwd < 0)
+		r = err_errno(e, "the way back from a mount namespace");
+	else if (setns(mntns, CLONE_NEWNS) < 0)
+		r = err_errno(e, "layer mountns: entering the template's");
+	if (r < 0)
+		visit_done(v);
+	return r;
+}
+
+int mounts_here(const struct mounts_visit *v)
+{
+	return openat(v->ns, "mnt", O_RDONLY | O_CLOEXEC);
+}
+
+/* There and back again, or die: in the wrong mount namespace nothing here means what it says. */
+void mounts_leave(struct mounts_visit *v)
+{
+	struct home ns = {0}, root = {0}, cwd = {0};
+	while (home_retry(&ns, setns(v->home, CLONE_NEWNS), "mount namespace"))
+		;
+	while (home_retry(&root, fchdir(v->root) < 0 ? -1 : chroot("."), "root directory"))
+		;
+	while (home_retry(&cwd, fchdir(v->cwd), "working directory"))
+		;
+	visit_done(v);
 }
 
 static int clone_parts(int mount, const char *const *names, size_t n, int *ret, struct err *e)
@@ -105,15 +142,12 @@ int mounts_split(int mount, int mntns, const char *const *names, size_t n, int *
 {
 	for (size_t i = 0; i < n; i++)
 		ret[i] = -1;
-	auto_close int home = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
-	auto_close int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	auto_close int cwd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (home < 0 || root < 0 || cwd < 0)
-		return err_errno(e, "the way back from a mount namespace");
-	if (setns(mntns, CLONE_NEWNS) < 0)
-		return err_errno(e, "layer mountns: entering the template's");
-	int r = clone_parts(mount, names, n, ret, e);
-	come_home(home, root, cwd);
+	struct mounts_visit v;
+	int r = mounts_enter(&v, mntns, e);
+	if (r < 0)
+		return r;
+	r = clone_parts(mount, names, n, ret, e);
+	mounts_leave(&v);
 	for (size_t i = 0; r < 0 && i < n; i++)
 		fd_close(take_fd(ret[i]));
 	return r;

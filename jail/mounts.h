@@ -31,6 +31,20 @@ MUST_USE int mounts_clone(
 /* `attrs` and, unless it is -1, the idmap for a detached mount that nobody has seen yet. */
 MUST_USE int mounts_finish(int mount, uint64_t attrs, int idmap_userns, struct err *e);
 
+/* ---- in another mount namespace, for a moment ---- */
+
+/* The calling process must be single-threaded. */
+struct mounts_visit {
+	int home, ns, root, cwd; /* owned, until mounts_leave */
+};
+
+/* Goes there, to its root; nothing is held when it fails. */
+MUST_USE int mounts_enter(struct mounts_visit *v, int mntns, struct err *e);
+/* The mount namespace it is in now: fd (owned), or -1 with errno. */
+MUST_USE int mounts_here(const struct mounts_visit *v);
+/* Comes back; does not return when there is no way back. */
+void mounts_leave(struct mounts_visit *v);
+
 /* Directories of a detached mount as detached mounts of their own (ret[n], owned), the mount itself
  * stays as it is.  Before Linux 6.15 only what is attached can be cloned, so it is attached for a
  * moment in `mntns`, a template's; the calling process must be single-threaded. */

@@ -1,9 +1,7 @@
 /*
- * The two children that live: what they are given at their start, what is told
- * to them, and what they say.
- *
- * The supervisor's words go through the broker.  egress only tells of what it
- * refused or let out; that is checked and passed on.
+ * The children that live: what they are given at their start, what is told to
+ * them, and what they say.  Here the supervisor, whose words go through the
+ * broker, and what is for both; egress is in peers_egress.c.
  */
 #include "base/clock.h"
 #include "base/fd.h"
@@ -12,9 +10,7 @@
 #include "jail/daemon.h"
 #include "jail/purses.h"
 #include "jail/sessions.h"
-#include "proto/egress.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -22,19 +18,12 @@
 /* A supervisor that starts while jails of the former one still die would meet sessions that are
  * busy; their end takes milliseconds.  Half a second, so that it is back within one. */
 enum { SUPERVISOR_WAITS_MS = 500 };
-/* Events of egress are the first to go when the supervisor is slow: they only inform. */
-enum { EVENTS_WAITING_MAX = 1024 };
 /* Jails without a supervisor that lives: nobody reads their output or minds their deadline. */
 enum { ABANDON_MS = 60000 };
 /* A run that would end whoever takes it up does so at once. */
 enum { SETTLED_MS = 1000 };
 /* What is being made comes to its point, answers go out, the store is closed: milliseconds. */
 enum { HANDOVER_MS = 10000 };
-
-static int dup_fd(int fd)
-{
-	return fcntl(fd, F_DUPFD_CLOEXEC, 3);
-}
 
 /* ---- supervisor ---- */
 
@@ -60,7 +49,7 @@ _Static_assert(CHILD_LISTEN == 4 && CHILD_STATE == 5 && CHILD_SHARE == 6 &&
 
 static void tell_supervisor_policies(struct daemon *d)
 {
-	int fd = dup_fd(d->policies->memfd);
+	int fd = fd_dup(d->policies->memfd);
 	if (fd < 0) {
 		service_fail(&d->supervisor, "no descriptor left to give it the policies");
 		return;
@@ -99,6 +88,7 @@ static void supervisor_ended(struct service *s)
 	laters_drop(&d->laters);
 	if (d->broker.phase != BROKER_BOOT && d->former == FORMER_NONE)
 		d->former = FORMER_SUPERVISOR;
+	d->adopted = false;
 	alarm_clear(&d->settled_alarm);
 	alarm_clear(&d->handover_alarm);
 	d->handing_over = false;
@@ -127,6 +117,7 @@ static void on_settled(struct alarm *a)
 void daemon_adopted(struct daemon *d)
 {
 	d->former = FORMER_SUPERVISOR;
+	d->adopted = true;
 	alarm_set(&d->poller, &d->settled_alarm, SETTLED_MS);
 }
 
@@ -167,11 +158,8 @@ void daemon_renew(struct daemon *d)
 	else if ((upgrade || service_outdated(&d->supervisor)) && !d->handing_over)
 		alarm_set(&d->poller, &d->handover_alarm, 0);
 	/* The next agentboxd speaks its language. */
-	if (!upgrade && service_outdated(&d->egress)) {
-		struct egress_simple m = {.head.type = EGRESS_STOP};
-		service_renew(&d->egress);
-		service_send(&d->egress, &m, sizeof(m), NULL, 0);
-	}
+	if (!upgrade && service_outdated(&d->egress))
+		peers_drain_egress(d);
 }
 
 static void serve(struct daemon *d, const void *msg, size_t n, int *fds)
@@ -227,180 +215,6 @@ static const struct service_ops supervisor_ops = {
         .ended = supervisor_ended,
 };
 
-/* ---- egress ---- */
-
-static struct daemon *of_egress(struct service *s)
-{
-	return s->owner;
-}
-
-static int egress_fds(struct service *s, int *fds)
-{
-	(void)s;
-	(void)fds;
-	return 0;
-}
-
-static void tell_egress_policies(struct daemon *d)
-{
-	const int fds[2] = {dup_fd(d->policies->memfd), dup_fd(d->secrets)};
-	if (fds[0] < 0 || fds[1] < 0) {
-		fd_close(fds[0]);
-		fd_close(fds[1]);
-		service_fail(&d->egress, "no descriptor left to give it the policies");
-		return;
-	}
-	struct egress_simple m = {.head.type = EGRESS_POLICIES};
-	service_send(&d->egress, &m, sizeof(m), fds, 2);
-}
-
-/* Copies of fds[n] for a message.  0, or -errno with none left open. */
-static int dup_all(const int *fds, int n, int *ret)
-{
-	for (int i = 0; i < n; i++) {
-		ret[i] = dup_fd(fds[i]);
-		if (ret[i] >= 0)
-			continue;
-		int r = -errno;
-		while (i > 0)
-			fd_close(ret[--i]);
-		return r;
-	}
-	return 0;
-}
-
-static int tell_ports(struct daemon *d, const struct jail *j)
-{
-	const struct net_ports *p = &j->l.kit->ports;
-	for (uint32_t done = 0; done < p->n;) {
-		uint32_t n = p->n - done < MSG_FDS ? p->n - done : MSG_FDS;
-		struct egress_ports m = {.head.type = EGRESS_PORTS, .jail = j->id, .n = n};
-		int fds[MSG_FDS], r = dup_all(p->fd + done, (int)n, fds);
-		if (r < 0)
-			return r;
-		memcpy(m.ports, p->port + done, n * sizeof(m.ports[0]));
-		service_send(&d->egress, &m, sizeof(m), fds, (int)n);
-		done += n;
-	}
-	return 0;
-}
-
-int peers_tell_jail(struct daemon *d, struct jail *j, struct err *e)
-{
-	int fds[EGRESS_LISTENERS];
-	int r = dup_all(j->l.kit->listeners, EGRESS_LISTENERS, fds);
-	if (r < 0)
-		return err_set(e, r,
-		        "layer egress: the listeners of jail %llu cannot be given away: %s",
-		        (unsigned long long)j->id, strerror(-r));
-	struct egress_jail m = {.head.type = EGRESS_JAIL,
-	        .jail = j->id,
-	        .policy_generation = d->policies->set->generation,
-	        .flags = j->flags & JAIL_MAKE_NO_EGRESS};
-	/* By name: after a reload the jail may have another index, or root took the policy away. */
-	int index = policy_find(d->policies->set, j->policy);
-	m.policy = index < 0 ? 0 : (uint32_t)index;
-	m.flags |= index < 0 ? JAIL_MAKE_NO_EGRESS : 0;
-	purses_fill(&d->ledger, j, index < 0 ? NULL : &d->policies->set->policies[index], &m);
-	service_send(&d->egress, &m, sizeof(m), fds, EGRESS_LISTENERS);
-	j->has_egress = true;
-	r = tell_ports(d, j);
-	return r < 0 ? err_set(e, r,
-	                       "layer egress: the ports of jail %llu cannot be given away: %s",
-	                       (unsigned long long)j->id, strerror(-r))
-	             : 0;
-}
-
-static void tell_egress_jails(struct daemon *d)
-{
-	for (unsigned i = 0; i < LIMIT_JAILS; i++) {
-		struct jail *j = d->jails.slots[i];
-		struct err e;
-		if (j && j->state == JAILS_LIVE && peers_tell_jail(d, j, &e) < 0)
-			log_err("%s: it has no way out", e.text);
-	}
-}
-
-static void egress_started(struct service *s)
-{
-	struct daemon *d = of_egress(s);
-	tell_egress_policies(d);
-	tell_egress_jails(d);
-}
-
-static void egress_ended(struct service *s)
-{
-	/* The listeners are kept here; the next one gets them. */
-	jails_settle_all(&of_egress(s)->jails);
-}
-
-static bool egress_event_ok(const struct jail_egress *m, size_t n)
-{
-	return n == sizeof(*m) && m->verdict <= EGRESS_ALLOWED && m->port <= 65535 &&
-	       m->protocol < EGRESS_PROTOCOL_COUNT && m->remedy < EGRESS_REMEDY_COUNT &&
-	       m->times > 0 && msg_text_ok(m->host, sizeof(m->host)) &&
-	       msg_text_ok(m->policy, sizeof(m->policy)) && msg_text_ok(m->rule, sizeof(m->rule)) &&
-	       msg_text_ok(m->reason, sizeof(m->reason));
-}
-
-static void egress_event(struct daemon *d, struct jail_egress *m)
-{
-	struct jail *j;
-	if (jails_find(&d->jails, m->jail, &j, NULL) < 0)
-		return; /* it ended meanwhile */
-	if (m->verdict == EGRESS_ALLOWED)
-		j->egress_bytes += m->bytes_in + m->bytes_out;
-	if (d->supervisor.outbox.waiting > EVENTS_WAITING_MAX)
-		return;
-	m->head = (struct msg_head){.type = JAIL_EGRESS};
-	service_send(&d->supervisor, m, sizeof(*m), NULL, 0);
-}
-
-static void egress_usage(struct daemon *d, const struct jail_usage *m)
-{
-	struct jail *j = NULL;
-	struct jail_used to;
-	if (jails_find(&d->jails, m->jail, &j, NULL) < 0)
-		j = NULL;
-	purses_take(&d->ledger, j, m, &to);
-	service_send(&d->supervisor, &to, sizeof(to), NULL, 0);
-}
-
-static void egress_budget(struct daemon *d, struct jail_budget *m)
-{
-	struct jail *j;
-	if (jails_find(&d->jails, m->jail, &j, NULL) < 0 || j->orphaned)
-		return;
-	m->head = (struct msg_head){.type = JAIL_BUDGET};
-	service_send(&d->supervisor, m, sizeof(*m), NULL, 0);
-}
-
-static void egress_message(struct service *s, void *msg, size_t n, int *fds)
-{
-	for (int i = 0; i < MSG_FDS; i++)
-		fd_close(fds[i]);
-	const struct msg_head *h = msg;
-	if (h->type == EGRESS_EVENT && egress_event_ok(msg, n))
-		egress_event(of_egress(s), msg);
-	else if (h->type == EGRESS_USAGE && purses_usage_ok(msg, n))
-		egress_usage(of_egress(s), msg);
-	else if (h->type == EGRESS_BUDGET && purses_budget_ok(msg, n))
-		egress_budget(of_egress(s), msg);
-	else if (h->type == EGRESS_JAIL_ENDED && n == sizeof(struct egress_simple))
-		jails_settled(&of_egress(s)->jails, ((const struct egress_simple *)msg)->jail);
-	else if (h->type == EGRESS_READY && n == sizeof(struct egress_simple))
-		log_debug("egress has taken the policies into use");
-	else
-		service_fail(s, "protocol violation");
-}
-
-static const struct service_ops egress_ops = {
-        .fds = egress_fds,
-        .started = egress_started,
-        .message = egress_message,
-        .ended = egress_ended,
-};
-
 /* ---- news of the jails ---- */
 
 struct jail_exited peers_exited(const struct jail *j, const struct init_exited *m)
@@ -425,11 +239,7 @@ static void on_exited(void *ctx, struct jail *j, const struct init_exited *m)
 static bool on_settling(void *ctx, struct jail *j)
 {
 	struct daemon *d = ctx;
-	struct egress_simple end = {.head.type = EGRESS_JAIL_END, .jail = j->id};
-	if (!j->has_egress || !service_running(&d->egress))
-		return false;
-	service_send(&d->egress, &end, sizeof(end), NULL, 0);
-	return true;
+	return peers_end_jail(d, j);
 }
 
 static void on_gone(void *ctx, struct jail *j, const struct jail_gone *m)
@@ -439,6 +249,8 @@ static void on_gone(void *ctx, struct jail *j, const struct jail_gone *m)
 	struct jail_used used;
 	if (!j->orphaned && purses_used(j, &used))
 		service_send(&d->supervisor, &used, sizeof(used), NULL, 0);
+	if (d->adopted && !j->orphaned)
+		peers_tell_lost(d, j);
 	if (!j->orphaned)
 		service_send(&d->supervisor, &to, sizeof(to), NULL, 0);
 }
@@ -472,7 +284,7 @@ const struct jails_news peers_news = {
 
 /* ---- both ---- */
 
-static void fill_argv(
+void peers_fill_argv(
         struct daemon_argv *a, const char *name, uint32_t uid, uint32_t gid, const char *level)
 {
 	snprintf(a->uid, sizeof(a->uid), "%u", uid);
@@ -488,35 +300,25 @@ void peers_init(struct daemon *d)
 	d->laters.ctx = d;
 	const struct daemon_config *c = &d->policies->set->config;
 	const char *level = log_level_name(d->options->log_level);
-	fill_argv(&d->supervisor_argv, "agentbox-supervisor", c->supervisor_uid, c->supervisor_gid,
-	        level);
-	fill_argv(&d->egress_argv, "agentbox-egress", c->egress_uid, c->egress_gid, level);
+	peers_fill_argv(&d->supervisor_argv, "agentbox-supervisor", c->supervisor_uid,
+	        c->supervisor_gid, level);
 	alarm_init(&d->settled_alarm, on_settled);
 	alarm_init(&d->abandon_alarm, on_abandoned);
 	alarm_init(&d->handover_alarm, on_handover);
-	d->supervisor.owner = d->egress.owner = d;
+	d->supervisor.owner = d;
 	d->supervisor.name = "supervisor";
 	d->supervisor.program = d->programs.supervisor;
 	d->supervisor.argv = d->supervisor_argv.argv;
 	d->supervisor.env = (const char *const *)d->exposed;
 	d->supervisor.ops = &supervisor_ops;
 	d->supervisor.poller = &d->poller;
-	d->egress.name = "egress";
-	d->egress.program = d->programs.egress;
-	d->egress.argv = d->egress_argv.argv;
-	d->egress.ops = &egress_ops;
-	d->egress.poller = &d->poller;
+	peers_init_egress(d, level);
 }
 
 /* After another agentboxd: the supervisor has made room, egress is still there. */
 static void go_on(struct daemon *d)
 {
-	if (service_running(&d->egress))
-		service_resume(&d->egress);
-	else
-		service_start_soon(&d->egress);
-	if (service_running(&d->egress) && !service_outdated(&d->egress))
-		tell_egress_policies(d);
+	peers_resume_egress(d);
 	daemon_renew(d);
 	d->supervisor_ended_ms = clock_mono_ms();
 	if (d->jails.count > 0)
@@ -540,5 +342,5 @@ void peers_tell_policies(struct daemon *d)
 		tell_supervisor_policies(d);
 	/* egress finds the policies of the jails it has by their names. */
 	if (service_running(&d->egress))
-		tell_egress_policies(d);
+		peers_tell_egress(d);
 }

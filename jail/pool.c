@@ -112,12 +112,13 @@ void pool_done(struct pool *p)
 	(void)pool_clear_leftovers(p); /* the rest is the next start's */
 }
 
-void pool_reset(struct pool *p, const struct policy_set *set)
+void pool_reset(struct pool *p, struct policies *policies)
 {
 	pool_empty(p);
-	p->set = set;
+	p->policies = policies;
+	p->set = policies->set;
 	memset(p->wanted, 0, sizeof(p->wanted));
-	int dflt = policy_find(set, "default");
+	int dflt = policy_find(p->set, "default");
 	if (dflt >= 0)
 		p->wanted[dflt] = true;
 }
@@ -125,12 +126,18 @@ void pool_reset(struct pool *p, const struct policy_set *set)
 static int make(struct pool *p, uint32_t i, struct kit **ret, struct err *e)
 {
 	uint32_t base;
-	int r = lease_take(p->leases, &base, e);
+	const struct template *root;
+	int r = policies_root(p->policies, i, &root, e);
+	if (r < 0)
+		return err_not_theirs(e, r);
+	r = lease_take(p->leases, &base, e);
 	if (r < 0)
 		return r;
 	char name[CGROUP_NAME_MAX];
 	name_cgroup(++p->serial, name);
-	const struct kit_spec spec = {.limits = &p->set->policies[i].limits,
+	const struct kit_spec spec = {.policy = &p->set->policies[i],
+	        .root = root,
+	        .limits = &p->set->policies[i].limits,
 	        .ports = p->set->policies[i].ports,
 	        .nports = p->set->policies[i].nports,
 	        .base = base,

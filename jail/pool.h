@@ -3,7 +3,7 @@
  *
  * A policy is pooled from its first use on; `policy 0` and "default" from the
  * start.  A kit leaves the pool for good when a jail takes it.  Making one takes
- * about a millisecond, so the pool is refilled one kit at a time when the loop
+ * about two milliseconds, so the pool is refilled one kit at a time when the loop
  * has nothing else to do; and, as long as enough are left, not at the moment
  * when the jail just made needs the processor (pool_refill_in).
  */
@@ -15,6 +15,7 @@
 #include "jail/cgroup.h"
 #include "jail/kit.h"
 #include "jail/lease.h"
+#include "jail/policies.h"
 #include "policy/policy.h"
 
 #include <stdbool.h>
@@ -23,7 +24,8 @@ struct pool {
 	struct leases *leases; /* borrowed, as the next two: for the life of the pool */
 	const struct cgroup_tree *tree;
 	const struct closer *closer;    /* borrowed; NULL until set */
-	const struct policy_set *set;   /* until pool_reset */
+	struct policies *policies;      /* until pool_reset, as the next one, which is in it */
+	const struct policy_set *set;
 	unsigned depth[LIMIT_POLICIES]; /* kits waiting, by policy */
 	bool wanted[LIMIT_POLICIES];
 	struct list kits;         /* of struct pooled */
@@ -38,8 +40,8 @@ struct pool {
 void pool_init(struct pool *p, struct leases *leases, const struct cgroup_tree *tree);
 void pool_done(struct pool *p);
 void pool_empty(struct pool *p); /* frees what waits */
-/* Frees what waits; from now on kits are made for `set`. */
-void pool_reset(struct pool *p, const struct policy_set *set);
+/* Frees what waits; from now on kits are made for these. */
+void pool_reset(struct pool *p, struct policies *policies);
 
 /* A kit for policy `i`, from the pool or made now.  *ret is owned; after kit_free the caller gives
  * its block back with pool_end_lease. */

@@ -119,8 +119,7 @@ static int without_limits(struct daemon *d, struct disks_ask *ask, const struct 
 {
 	bool has_means = d->disks.method != JAIL_DISK_NONE;
 	/* Without room least of all: the host's disk is what the limit is for. */
-	if (has_means || why->code == -ENOSPC ||
-	        policy->required & LAYER_BIT(LAYER_LIMIT_DISK))
+	if (has_means || why->code == -ENOSPC || policy->required & LAYER_BIT(LAYER_LIMIT_DISK))
 		return err_set(e, why->code, "%s", why->text);
 	ask->as_it_is = true;
 	int r = disks_session(&d->disks, ask, ret, job, e);
@@ -442,7 +441,7 @@ static int dup_stdio(const struct launch_stdio *s, int fds[3])
 	const int kept[] = {s->in, s->out, s->err};
 	int n = 0;
 	for (size_t i = 0; i < ARRAY_LEN(kept); i++) {
-		int fd = kept[i] < 0 ? -1 : fcntl(kept[i], F_DUPFD_CLOEXEC, 3);
+		int fd = kept[i] < 0 ? -1 : fd_dup(kept[i]);
 		if (fd < 0 && kept[i] >= 0) {
 			int r = -errno;
 			while (n > 0)
@@ -491,6 +490,7 @@ static int op_adopt(void *ctx, struct broker_call *c, struct err *e)
 		if (j && j->run[0] && !j->orphaned)
 			tell_found(d, j);
 	}
+	peers_tell_kept(d);
 	c->reply.former = d->former;
 	daemon_adopted(d);
 	return 0;

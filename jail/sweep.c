@@ -1,6 +1,7 @@
 #include "jail/sweep.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "jail/mountinfo.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -14,35 +15,12 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
-/* mountinfo of a host with ten thousand mounts is 2 MB. */
-enum { MOUNTINFO_MAX = 16 << 20 };
-
 void sweep_tree_name(const char *state, char out[32])
 {
 	uint64_t h = 14695981039346656037ull; /* FNV-1a, 64 bits */
 	for (const char *p = state; *p; p++)
 		h = (h ^ (unsigned char)*p) * 1099511628211ull;
 	snprintf(out, 32, "agentbox-%016llx", (unsigned long long)h);
-}
-
-static bool octal(char c)
-{
-	return c >= '0' && c <= '7';
-}
-
-/* proc_pid_mountinfo(5): space, tab, line feed and backslash are \ooo. */
-static void unescape(char *s)
-{
-	char *to = s;
-	for (; *s; s++) {
-		if (s[0] == '\\' && octal(s[1]) && octal(s[2]) && octal(s[3])) {
-			*to++ = (char)((s[1] & 7) << 6 | (s[2] & 7) << 3 | (s[3] & 7));
-			s += 3;
-		} else {
-			*to++ = *s;
-		}
-	}
-	*to = '\0';
 }
 
 /* Strictly inside the directory of one session or of one thing in the trash.  A mount on the state
@@ -59,21 +37,6 @@ static bool is_ours(const char *state, const char *at)
 	return false;
 }
 
-/* The mount point: the fifth field. */
-static char *mount_point(char *line)
-{
-	char *field = line;
-	for (int i = 0; i < 4 && field; i++) {
-		field = strchr(field, ' ');
-		field = field ? field + 1 : NULL;
-	}
-	if (!field)
-		return NULL;
-	field[strcspn(field, " \n")] = '\0';
-	unescape(field);
-	return field;
-}
-
 int sweep_mounts(const char *state, struct err *e)
 {
 	auto_free char *text = NULL;
@@ -88,7 +51,7 @@ int sweep_mounts(const char *state, struct err *e)
 		while (line > text && line[-1] != '\n')
 			line--;
 		end = line;
-		char *at = mount_point(line);
+		char *at = mountinfo_point(line, NULL);
 		if (!at || !is_ours(state, at))
 			continue;
 		if (umount2(at, MNT_DETACH | UMOUNT_NOFOLLOW) < 0)

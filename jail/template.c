@@ -10,12 +10,14 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "jail/etc.h"
+#include "jail/mountinfo.h"
 #include "jail/mounts.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -45,6 +47,14 @@ static const struct {
         {"/proc/locks", 0},
         {"/proc/cmdline", 0},
         {"/proc/diskstats", 0},
+        /* counters of the whole machine, by which jails could tell what others do; a mask takes
+         * 15 us of a launch, so those that tell little stay */
+        {"/proc/softirqs", 0},
+        {"/proc/vmstat", 0},
+        {"/proc/zoneinfo", 0},
+        {"/proc/buddyinfo", 0},
+        {"/proc/cgroups", 0},
+        {"/proc/pressure", 1},
         {"/proc/acpi", 1},
         {"/proc/scsi", 1},
         {"/proc/asound", 1},
@@ -179,7 +189,8 @@ int template_source(const struct policy *p, struct err *e)
 
 /* ---- /dev ---- */
 
-static int add_node(int dev, const char *name, dev_t want, struct err *e)
+/* Where the host forbids to make nodes its own ones are shown. */
+static int clone_node(int dev, const char *name, dev_t want, struct err *e)
 {
 	auto_free char *path = xasprintf("/dev/%s", name);
 	auto_close int source = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
@@ -195,7 +206,21 @@ static int add_node(int dev, const char *name, dev_t want, struct err *e)
 	return mount < 0 ? mount : mounts_attach(mount, dev, name, e);
 }
 
-static int fill_dev(int dev, struct err *e)
+static int add_node(int dev, const char *name, dev_t want, bool own, struct err *e)
+{
+	if (mknodat(dev, name, S_IFCHR | 0666, want) == 0)
+		return 0;
+	if (errno != EPERM)
+		return err_errno(e, "layer dev: /dev/%s", name);
+	if (own)
+		return err_set(e, -EPERM,
+		        "layer dev: /dev/%s of its own cannot be made (filesystem.private); "
+		        "remedy: CAP_MKNOD, and DeviceAllow= of agentboxd's unit with m",
+		        name);
+	return clone_node(dev, name, want, e);
+}
+
+static int fill_dev(int dev, bool own, struct err *e)
 {
 	static const struct {
 		const char *name;
@@ -217,7 +242,8 @@ static int fill_dev(int dev, struct err *e)
 	};
 	int r = 0;
 	for (size_t i = 0; r == 0 && i < ARRAY_LEN(nodes); i++)
-		r = add_node(dev, nodes[i].name, makedev(nodes[i].major, nodes[i].minor), e);
+		r = add_node(
+		        dev, nodes[i].name, makedev(nodes[i].major, nodes[i].minor), own, e);
 	for (size_t i = 0; r == 0 && i < ARRAY_LEN(links); i++)
 		r = new_link(dev, links[i][0], links[i][1], e);
 	if (r == 0)
@@ -225,7 +251,7 @@ static int fill_dev(int dev, struct err *e)
 	return r < 0 ? r : new_dir(dev, "shm", 0755, e);
 }
 
-static int add_dev(int root, struct err *e)
+static int add_dev(int root, bool own, struct err *e)
 {
 	static const char *const options[] = {
 	        "size", "64k", "nr_inodes", "32", "mode", "0755", NULL};
@@ -238,13 +264,34 @@ static int add_dev(int root, struct err *e)
 	auto_close int dev = openat(root, "dev", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dev < 0)
 		return err_errno(e, "layer dev: /dev");
-	r = fill_dev(dev, e);
+	r = fill_dev(dev, own, e);
 	return r < 0 ? r : mounts_restrict(dev, MOUNT_ATTR_RDONLY, e);
 }
 
 /* ---- what the policy shows ---- */
 
-static int add_mount(int root, const struct policy_mount *m, struct err *e)
+/* The directory that a file is in, for an overlay over it. */
+static int add_parent(int root, const struct policy_mount *m, int index, struct err *e)
+{
+	auto_free char *real = realpath(m->source, NULL);
+	if (!real)
+		return err_errno(e, "layer rootfs: mount source %s", m->source);
+	char *slash = strrchr(real, '/');
+	char place[32], link[32];
+	(void)snprintf(place, sizeof(place), TEMPLATE_PARENT, (unsigned)index);
+	(void)snprintf(link, sizeof(link), TEMPLATE_NAME, (unsigned)index);
+	int r = new_dir(root, place + 1, 0700, e);
+	if (r == 0)
+		r = new_link(root, slash + 1, link + 1, e);
+	if (r < 0)
+		return r;
+	*slash = '\0';
+	int mount = mounts_clone(AT_FDCWD, *real ? real : "/", MOUNTS_RO, -1, e);
+	return mount < 0 ? mount : mounts_attach(mount, root, place + 1, e);
+}
+
+/* `index`: of the mount, where its inodes are to be the jail's own; else -1. */
+static int add_mount(int root, const struct policy_mount *m, int index, struct err *e)
 {
 	auto_close int source = open(m->source, O_PATH | O_CLOEXEC);
 	struct stat st;
@@ -269,6 +316,8 @@ static int add_mount(int root, const struct policy_mount *m, struct err *e)
 		if (place < 0)
 			r = err_errno(e, "layer rootfs: place for %s", m->target);
 	}
+	if (r == 0 && S_ISREG(st.st_mode) && !m->writable && index >= 0)
+		r = add_parent(root, m, index, e);
 	if (r < 0)
 		return err_wrap(e, "mount %s on %s", m->source, m->target);
 	int mount = mounts_clone(source, "", m->writable ? MOUNTS_NSD : MOUNTS_RO, -1, e);
@@ -276,6 +325,13 @@ static int add_mount(int root, const struct policy_mount *m, struct err *e)
 }
 
 /* ---- the whole ---- */
+
+static int add_empty(int root, struct err *e)
+{
+	static const char *const options[] = {"size", "4k", "nr_inodes", "1", "mode", "0555", NULL};
+	int mount = mounts_new("tmpfs", MOUNTS_RO | MOUNT_ATTR_NOEXEC, options, e);
+	return mount < 0 ? mount : mounts_attach(mount, root, TEMPLATE_EMPTY + 1, e);
+}
 
 static int add_dirs(int root, struct err *e)
 {
@@ -310,6 +366,7 @@ static int add_dirs(int root, struct err *e)
 
 static int build_root(const struct policy *p, int root, int source, struct err *e)
 {
+	bool own = p->flags & POLICY_PRIVATE_FILES;
 	int r = add_dirs(root, e);
 	if (r == 0)
 		r = add_programs(root, source, e);
@@ -319,9 +376,11 @@ static int build_root(const struct policy *p, int root, int source, struct err *
 	if (r == 0)
 		r = etc < 0 ? err_errno(e, "layer rootfs: /etc") : etc_fill(etc, source, e);
 	if (r == 0)
-		r = add_dev(root, e);
+		r = add_dev(root, own, e);
+	if (r == 0)
+		r = add_empty(root, e);
 	for (uint32_t i = 0; r == 0 && i < p->nmounts; i++)
-		r = add_mount(root, &p->mounts[i], e);
+		r = add_mount(root, &p->mounts[i], own ? (int)i : -1, e);
 	return r < 0 ? r : mounts_restrict(root, MOUNT_ATTR_RDONLY, e);
 }
 
@@ -375,6 +434,99 @@ static _Noreturn void child_main(const struct policy *p, int report, int hold)
 	_exit(0);
 }
 
+/* ---- in agentboxd, while the builder waits ---- */
+
+static uint64_t attrs_of(char *options)
+{
+	static const struct {
+		const char *word;
+		uint64_t attr;
+	} known[] = {
+	        {"ro", MOUNT_ATTR_RDONLY},
+	        {"nosuid", MOUNT_ATTR_NOSUID},
+	        {"nodev", MOUNT_ATTR_NODEV},
+	        {"noexec", MOUNT_ATTR_NOEXEC},
+	};
+	uint64_t attrs = 0;
+	options[strcspn(options, " ")] = '\0';
+	char *save = NULL;
+	for (char *w = strtok_r(options, ",", &save); w; w = strtok_r(NULL, ",", &save))
+		for (size_t i = 0; i < ARRAY_LEN(known); i++)
+			if (strcmp(w, known[i].word) == 0)
+				attrs |= known[i].attr;
+	return attrs;
+}
+
+/* Each mount that is there, so that none can be forgotten. */
+static int list_mounts(pid_t builder, struct template *t, struct err *e)
+{
+	char path[64];
+	auto_free char *text = NULL;
+	(void)snprintf(path, sizeof(path), "/proc/%d/mountinfo", builder);
+	int r = file_slurp(path, MOUNTINFO_MAX, &text, NULL);
+	if (r < 0)
+		return err_set(e, r, "layer mountns: %s: %s", path, strerror(-r));
+	char *save = NULL;
+	for (char *l = strtok_r(text, "\n", &save); l; l = strtok_r(NULL, "\n", &save)) {
+		char *options, *at = mountinfo_point(l, &options);
+		if (!at)
+			return err_set(e, -EBADMSG, "layer mountns: %s is not what it was", path);
+		t->mounts = xrealloc(t->mounts, t->nmounts + 1, sizeof(*t->mounts));
+		t->mounts[t->nmounts++] = (struct template_mount){
+		        .path = xstrdup(at), .attrs = attrs_of(options)};
+	}
+	return 0;
+}
+
+static int enter_bare(struct err *e)
+{
+	static const char *const options[] = {"size", "4k", "nr_inodes", "2", "mode", "0555", NULL};
+	if (unshare(CLONE_NEWNS) < 0)
+		return err_errno(e, "layer mountns: the kernel refuses a mount namespace");
+	int mount = mounts_new("tmpfs", MOUNTS_NSD | MOUNT_ATTR_NOEXEC, options, e);
+	int r = mount < 0 ? mount : mounts_attach(mount, AT_FDCWD, TEMPLATE_PLACE, e);
+	if (r < 0)
+		return r;
+	auto_close int root = open(TEMPLATE_PLACE, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (root < 0)
+		return err_errno(e, "layer mountns: " TEMPLATE_PLACE);
+	r = new_dir(root, TEMPLATE_PLACE + 1, 0700, e);
+	if (r == 0)
+		r = mounts_restrict(root, MOUNT_ATTR_RDONLY, e);
+	return r < 0 ? r : enter_root(root, e);
+}
+
+static int make_bare(struct template *t, struct err *e)
+{
+	struct mounts_visit v;
+	int r = mounts_enter(&v, t->mntns, e);
+	if (r < 0)
+		return r;
+	r = enter_bare(e);
+	if (r == 0) {
+		t->bare = mounts_here(&v);
+		r = t->bare < 0 ? err_errno(e, "layer mountns: /proc/self/ns/mnt") : 0;
+	}
+	mounts_leave(&v);
+	return r;
+}
+
+static int take_answer(pid_t builder, int report, struct template *t, struct err *e)
+{
+	struct err answer;
+	if (fd_read_full(report, &answer, sizeof(answer)) != (ssize_t)sizeof(answer))
+		return err_set(e, -EIO, "layer rootfs: the template's builder died");
+	if (answer.code != 0)
+		return err_set(e, answer.code, "%s", answer.text);
+	char path[64];
+	(void)snprintf(path, sizeof(path), "/proc/%d/ns/mnt", builder);
+	t->mntns = open(path, O_RDONLY | O_CLOEXEC);
+	if (t->mntns < 0)
+		return err_errno(e, "layer mountns: %s", path);
+	t->masks = masks_here();
+	return list_mounts(builder, t, e);
+}
+
 int template_make(const struct policy *p, struct template *ret, struct err *e)
 {
 	int report[2], hold[2];
@@ -392,29 +544,27 @@ int template_make(const struct policy *p, struct template *ret, struct err *e)
 		child_main(p, report_out, hold_in);
 	}
 	fd_close(take_fd(report_out));
-	struct err answer;
-	int r = 0, ns = -1;
-	if (fd_read_full(report_in, &answer, sizeof(answer)) != (ssize_t)sizeof(answer)) {
-		r = err_set(e, -EIO, "layer rootfs: the template's builder died");
-	} else if (answer.code != 0) {
-		r = err_set(e, answer.code, "%s", answer.text);
-	} else {
-		char path[64];
-		(void)snprintf(path, sizeof(path), "/proc/%d/ns/mnt", pid);
-		ns = open(path, O_RDONLY | O_CLOEXEC);
-		if (ns < 0)
-			r = err_errno(e, "layer mountns: %s", path);
-	}
+	struct template t = TEMPLATE_NONE;
+	int r = take_answer(pid, report_in, &t, e);
 	fd_close(take_fd(hold_out));
 	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;
+	if (r == 0)
+		r = make_bare(&t, e);
 	if (r < 0)
-		return r;
-	*ret = (struct template){.mntns = ns, .masks = masks_here()};
-	return 0;
+		template_done(&t);
+	else
+		*ret = t;
+	return r;
 }
 
 void template_done(struct template *t)
 {
 	fd_close(take_fd(t->mntns));
+	fd_close(take_fd(t->bare));
+	for (size_t i = 0; i < t->nmounts; i++)
+		free(t->mounts[i].path);
+	free(t->mounts);
+	t->mounts = NULL;
+	t->nmounts = 0;
 }

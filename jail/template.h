@@ -2,9 +2,9 @@
  * template.h - the root of all jails of one policy, built once, held as a mount
  * namespace that no process lives in.
  *
- * A jail copies it and attaches what is its own (proc, devpts, shm, tmp, run, home,
- * workspace, mnt, agent): see enter.h.  The root is a small read-only tmpfs of ours; /usr
- * of the host (or of an image directory) is a read-only clone; /etc is written by
+ * What a jail gets of it is made by root.h, and what is its own (proc, devpts, shm, tmp, run,
+ * home, workspace, mnt, agent) is attached to that.  The root is a small read-only tmpfs of ours;
+ * /usr of the host (or of an image directory) is a read-only clone; /etc is written by
  * us and never the host's; /dev holds six nodes.
  *
  * What a jail can learn from /proc/self/mountinfo: the device and the path in its
@@ -18,17 +18,35 @@
 #include "base/err.h"
 #include "policy/policy.h"
 
-/* Bits of the /proc entries that exist on this host and are masked in a jail. */
+/* A mount of a template, above before below. */
+struct template_mount {
+	char *path;     /* owned, absolute */
+	uint64_t attrs; /* MOUNT_ATTR_* that it has */
+};
+
 struct template
 {
-	int mntns;      /* owned */
-	uint32_t masks; /* bit i: template_mask(i) exists */
+	int mntns; /* owned */
+	/* Owned: a mount namespace of one empty directory with a place for mounts,
+	 * TEMPLATE_PLACE, in which roots of jails begin. */
+	int bare;
+	uint32_t masks; /* bit i: template_mask(i) exists on this host and is masked in a jail */
+	struct template_mount *mounts; /* owned */
+	size_t nmounts;
 };
 
 #define TEMPLATE_NONE                                                                              \
 	{                                                                                          \
-		.mntns = -1, .masks = 0                                                            \
+		.mntns = -1, .bare = -1, .masks = 0                                                \
 	}
+#define TEMPLATE_PLACE "/mnt"
+/* An empty directory with a file system of its own: a second layer for overlays (6.1 makes none of
+ * one layer without an upper). */
+#define TEMPLATE_EMPTY "/sys"
+/* Where a policy with inodes of its own shows file i of its mounts: the directory that the file is
+ * in, and a link that says its name there.  Covered in every jail. */
+#define TEMPLATE_PARENT "/run/%u"
+#define TEMPLATE_NAME   "/run/%u.name"
 
 /* Needs CAP_SYS_ADMIN in the initial user namespace and a single thread (it forks). */
 MUST_USE int template_make(const struct policy *p, struct template *ret, struct err *e);

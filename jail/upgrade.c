@@ -119,9 +119,18 @@ int upgrade_begin(struct daemon *d, struct err *e)
 
 /* ---- the exec ---- */
 
+/* What was told to them and they have not read is not carried over. */
+static bool egress_is_behind(const struct daemon *d)
+{
+	bool behind = service_running(&d->egress) && outbox_waits(&d->egress.outbox);
+	for (int i = 0; i < EGRESS_PLACES; i++)
+		behind |= service_running(&d->drains[i]) && outbox_waits(&d->drains[i].outbox);
+	return behind;
+}
+
 static bool in_motion(const struct daemon *d)
 {
-	if (service_running(&d->egress) && outbox_waits(&d->egress.outbox))
+	if (egress_is_behind(d))
 		return true;
 	for (unsigned i = 0; i < LIMIT_JAILS; i++)
 		if (d->jails.slots[i] && d->jails.slots[i]->nworkers > 0)
@@ -186,7 +195,7 @@ static void on_alarm(struct alarm *a)
 		alarm_set(&d->poller, a, LOOK_MS);
 		return;
 	}
-	if (service_running(&d->egress) && outbox_waits(&d->egress.outbox)) {
+	if (egress_is_behind(d)) {
 		give_up(d, "egress does not read what is sent to it");
 		return;
 	}

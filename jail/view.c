@@ -258,10 +258,6 @@ int view_make(const struct launch_spec *spec, struct view *ret, struct err *e)
 	int r = overlay_make(spec->policy, k, &v.overlay, e);
 	if (r < 0)
 		return r;
-	add(&v, k->mounts[KIT_DEVPTS], "/dev/pts", false);
-	add(&v, k->mounts[KIT_SHM], "/dev/shm", false);
-	add(&v, k->mounts[KIT_TMP], "/tmp", false);
-	add(&v, k->mounts[KIT_RUN], "/run", false);
 	const int *ready = spec->session_mounts;
 	r = add_session(&v, k, spec->home, ready, KIT_HOME, "/home/agent", e);
 	if (r == 0)

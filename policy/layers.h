@@ -22,6 +22,7 @@
 	X(CGROUPNS, "cgroupns", ISOLATION, "own view of cgroups")                                  \
 	X(CGROUP, "cgroup", ISOLATION, "killing and counting a jail as one")                       \
 	X(ROOTFS, "rootfs", ISOLATION, "read-only root on a mount tree of our own")                \
+	X(INODES, "inodes", ISOLATION, "own inodes of shared files, where locks and watches end")  \
 	X(PROC, "proc", ISOLATION, "masked /proc of the jail's own processes")                     \
 	X(DEV, "dev", ISOLATION, "minimal /dev")                                                   \
 	X(IDMAP, "idmap", ISOLATION, "workspaces stored under ids nobody runs as")                 \

@@ -134,8 +134,8 @@ static const struct key filesystem_rows[] = {
                 .type = KEY_FLAG,
                 .bit = POLICY_PRIVATE_FILES,
                 .offset = offsetof(struct policy, flags),
-                .dflt = "false",
-                .doc = "Shared read-only directories get inodes of the jail's own: locks and "
+                .dflt = "true",
+                .doc = "What jails share for reading gets inodes of the jail's own: locks and "
                        "watches do not reach other jails."},
         {.name = "mounts",
                 .type = KEY_OTHER,
@@ -376,6 +376,21 @@ static int root_fits(const struct keys_ctx *k, const struct yaml_node *root, con
 	return 0;
 }
 
+/* Who shares inodes neither needs the layer nor is warned of its absence. */
+static int inodes_fit(const struct keys_ctx *k, const struct yaml_node *root, struct policy *p)
+{
+	uint32_t bit = LAYER_BIT(LAYER_INODES);
+	const struct yaml_node *asked = yaml_path(root, "layers.inodes");
+	if (p->flags & POLICY_PRIVATE_FILES)
+		return 0;
+	if (asked && (p->required & bit))
+		return keys_error(
+		        k, asked->line, "layers: inodes needs filesystem: { private: true }");
+	p->required &= ~bit;
+	p->warned &= ~bit;
+	return 0;
+}
+
 static int parse(const struct keys_ctx *k, const char *name, const char *text, size_t n, int own,
         struct policy *ret)
 {
@@ -396,6 +411,8 @@ static int parse(const struct keys_ctx *k, const char *name, const char *text, s
 		r = root_fits(k, root, p);
 	if (r == 0)
 		r = egress_settle(k, root, p);
+	if (r == 0)
+		r = inodes_fit(k, root, p);
 	if (r < 0)
 		return r;
 	if (!name_valid(name) || !str_copy(p->name, sizeof(p->name), name))

@@ -38,7 +38,8 @@ enum {
 	X("net", LAYER_NETNS)                                                                      \
 	X("ipc", LAYER_IPCNS)                                                                      \
 	X("uts", LAYER_UTSNS)                                                                      \
-	X("cgroup", LAYER_CGROUPNS)
+	X("cgroup", LAYER_CGROUPNS)                                                                \
+	X("time", LAYER_INODES)
 
 enum {
 #define CANARY_SPACE(name, layer) +1

@@ -20,11 +20,13 @@ enum egress_msg {
 	                        EGRESS_JAIL, as often as it takes */
 	EGRESS_JAIL_END,     /* -> struct egress_simple: close everything of that jail */
 	EGRESS_STOP,         /* -> struct egress_simple */
-	EGRESS_READY = 100,  /* <- struct egress_simple: policies taken into use */
-	EGRESS_EVENT,        /* <- struct jail_egress, as the supervisor gets it */
-	EGRESS_USAGE,        /* <- struct jail_usage */
-	EGRESS_BUDGET,       /* <- struct jail_budget, as the supervisor gets it */
-	EGRESS_JAIL_ENDED,   /* <- struct egress_simple: all of that jail is closed and told */
+	EGRESS_DRAIN,       /* -> struct egress_simple: another has the listeners now; end when what
+	                       is open has ended.  A STOP then tells what it cuts */
+	EGRESS_READY = 100, /* <- struct egress_simple: policies taken into use */
+	EGRESS_EVENT,       /* <- struct jail_egress, as the supervisor gets it */
+	EGRESS_USAGE,       /* <- struct jail_usage */
+	EGRESS_BUDGET,      /* <- struct jail_budget, as the supervisor gets it */
+	EGRESS_JAIL_ENDED,  /* <- struct egress_simple: all of that jail is closed and told */
 };
 
 struct egress_simple {

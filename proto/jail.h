@@ -34,7 +34,7 @@ enum jail_msg {
 	JAIL_STATS,          /* struct jail_simple (jail = which); reply: resources so far */
 	JAIL_RELOAD,         /* struct jail_simple: read root's policies and the programs again */
 	JAIL_ADOPT,     /* struct jail_simple; once: a JAIL_FOUND for each jail of a run that an
-	                   earlier supervisor left, then the reply */
+	                   earlier supervisor left, events that were kept, then the reply */
 	JAIL_STDIN_END, /* struct jail_simple: its program's stdin is to be at its end */
 
 	/* agentboxd -> supervisor */
@@ -47,6 +47,7 @@ enum jail_msg {
 	JAIL_LIMIT,       /* struct jail_limit: a limit of a living jail was met */
 	JAIL_HANDOVER,    /* struct jail_simple: leave the runs as they are, flush, exit: another
 	                     takes them up */
+	JAIL_LOST,        /* struct jail_lost: events that could not be kept for a supervisor */
 	JAIL_FOUND,       /* struct jail_found; fds: stdin if FOUND_STDIN, then stdout and stderr */
 	JAIL_USED,        /* struct jail_used: what a jail, and those who pay for it, have used up */
 	JAIL_BUDGET,      /* struct jail_budget: a request was refused, a budget is used up */
@@ -193,6 +194,12 @@ struct jail_limit {
 	uint32_t kind; /* enum jail_limit_kind, one */
 	uint32_t pad;
 	uint64_t value; /* the limit */
+};
+
+struct jail_lost {
+	struct msg_head head;
+	uint64_t jail;
+	uint64_t events; /* JAIL_EGRESS */
 };
 
 /* What was there before the supervisor that asks. */

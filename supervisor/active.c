@@ -77,6 +77,7 @@ bool active_from_agent(enum event_type t)
 	case EVENT_RUN_STARTED:
 	case EVENT_EGRESS_DENIED:
 	case EVENT_EGRESS_ALLOWED:
+	case EVENT_EGRESS_GAP:
 	case EVENT_LIMIT_HIT:
 	case EVENT_RUN_RETRY:
 	case EVENT_VERIFY_DONE:

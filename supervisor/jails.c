@@ -490,6 +490,7 @@ static void dispatch(struct jails *j, void *m, size_t n, int fds[MSG_FDS])
 	        [JAIL_FOUND] = sizeof(struct jail_found),
 	        [JAIL_USED] = sizeof(struct jail_used),
 	        [JAIL_BUDGET] = sizeof(struct jail_budget),
+	        [JAIL_LOST] = sizeof(struct jail_lost),
 	};
 	if (h->type >= ARRAY_LEN(sizes) || sizes[h->type] != n) {
 		log_warn("agentboxd: message of type %d with %zu bytes ignored", h->type, n);
@@ -533,6 +534,11 @@ static void dispatch(struct jails *j, void *m, size_t n, int fds[MSG_FDS])
 	case JAIL_BUDGET: {
 		const struct jail_budget *x = m;
 		TELL(j, x->jail, budget, x);
+		break;
+	}
+	case JAIL_LOST: {
+		const struct jail_lost *x = m;
+		TELL(j, x->jail, lost, x);
 		break;
 	}
 	case JAIL_STOP:

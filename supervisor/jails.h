@@ -37,6 +37,7 @@ struct jail_watch {
 	void (*limit)(struct jail_watch *w, const struct jail_limit *x);
 	void (*used)(struct jail_watch *w, const struct jail_used *x);
 	void (*budget)(struct jail_watch *w, const struct jail_budget *x);
+	void (*lost)(struct jail_watch *w, const struct jail_lost *x);
 };
 
 /* ---- life ---- */

@@ -112,6 +112,17 @@ static void on_budget(struct jail_watch *w, const struct jail_budget *x)
 	active_step(r, RUN_EVENT_END);
 }
 
+static void on_lost(struct jail_watch *w, const struct jail_lost *x)
+{
+	struct run *r = container_of(w, struct run, watch);
+	if (r->state >= RUN_STATE_SAVING)
+		return;
+	auto_buf struct buf b = BUF_INIT(64);
+	struct jw j = JW_INIT(&b);
+	jw_int(&j, "events", (int64_t)x->events);
+	active_emit(r, EVENT_EGRESS_GAP, b.p, b.len);
+}
+
 void runner_work_watch(struct run *r)
 {
 	r->watch.exited = on_exited;
@@ -120,6 +131,7 @@ void runner_work_watch(struct run *r)
 	r->watch.limit = on_limit;
 	r->watch.used = on_used;
 	r->watch.budget = on_budget;
+	r->watch.lost = on_lost;
 }
 
 /* ---- its bytes ---- */

@@ -32,16 +32,40 @@ struct left {
 	struct runs *runs;
 	struct jail_found jail;
 	int fds[3];              /* owned: stdin or -1, stdout, stderr */
-	struct jail_watch watch; /* on its way out */
+	struct jail_watch watch; /* until it is taken, and on its way out */
+	struct list events;      /* of struct told: meanwhile */
+	struct jail_lost lost;   /* events 0: none */
 	struct session *session; /* held until it is gone, or NULL */
+};
+
+/* An event of its egress that was kept for this supervisor. */
+struct told {
+	struct list link; /* in left.events */
+	struct jail_egress m;
 };
 
 static void left_free(struct left *x)
 {
 	list_remove(&x->link);
+	jails_unwatch(x->runs->daemon->jails, &x->watch);
+	list_for_each (t, &x->events, struct told, link)
+		free(t);
 	for (int i = 0; i < 3; i++)
 		fd_close(x->fds[i]);
 	free(x);
+}
+
+static void on_egress(struct jail_watch *w, const struct jail_egress *m)
+{
+	struct left *x = container_of(w, struct left, watch);
+	struct told *t = xnew(struct told); /* agentboxd bounds them */
+	t->m = *m;
+	list_append(&x->events, &t->link);
+}
+
+static void on_lost(struct jail_watch *w, const struct jail_lost *m)
+{
+	container_of(w, struct left, watch)->lost = *m;
 }
 
 void runs_found(struct runs *rs, const struct jail_found *jail, int fds[MSG_FDS])
@@ -54,6 +78,10 @@ void runs_found(struct runs *rs, const struct jail_found *jail, int fds[MSG_FDS]
 	for (int i = from; i < 3; i++)
 		x->fds[i] = take_fd(fds[i - from]);
 	list_append(&rs->left, &x->link);
+	list_init(&x->events);
+	x->watch.egress = on_egress;
+	x->watch.lost = on_lost;
+	jails_watch(rs->daemon->jails, jail->jail, &x->watch);
 }
 
 static struct left *find_left(struct runs *rs, const char *run)
@@ -136,8 +164,16 @@ static void take_jail(struct run *r, struct left *x)
 	s->policy_generation = r->plan.policy_generation;
 	memcpy(s->policy, x->jail.policy, sizeof(s->policy));
 	runner_work_watch(r);
+	jails_unwatch(r->d->jails, &x->watch);
 	jails_watch(r->d->jails, x->jail.jail, &r->watch);
-	left_free(x);
+}
+
+static void tell_events(struct run *r, struct left *x)
+{
+	list_for_each (t, &x->events, struct told, link)
+		r->watch.egress(&r->watch, &t->m);
+	if (x->lost.events > 0)
+		r->watch.lost(&r->watch, &x->lost);
 }
 
 /* Times and sums.  Of the jail where there is no journal: it was made at once when the run got its
@@ -168,6 +204,8 @@ static void go_on(struct runs *rs, struct run *r, struct left *x)
 	sched_resume(rs->sched, &r->job, &r->session->lane, r->session->user);
 	log_info("r=%s: goes on in jail %llu", r->id, (unsigned long long)r->session->jail);
 	active_step(r, began ? RUN_EVENT_ADOPTED : RUN_EVENT_STARTED);
+	tell_events(r, x);
+	left_free(x);
 	runner_work_catch_up(r);
 }
 
@@ -225,7 +263,6 @@ int runs_adopt(struct runs *rs, struct unfinished *f, struct err *e)
 static void let_go(struct left *x)
 {
 	struct runs *rs = x->runs;
-	jails_unwatch(rs->daemon->jails, &x->watch);
 	jails_release(rs->daemon->jails, x->jail.jail);
 	if (x->session)
 		runs_let_session(rs, x->session);
@@ -243,6 +280,9 @@ static void discard(struct left *x)
 	struct runs *rs = x->runs;
 	struct err e;
 	list_remove(&x->link);
+	jails_unwatch(rs->daemon->jails, &x->watch);
+	x->watch.egress = NULL;
+	x->watch.lost = NULL;
 	if (x->jail.flags & FOUND_GONE) {
 		let_go(x);
 		return;

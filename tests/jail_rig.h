@@ -41,7 +41,7 @@ static inline void rig_policy(struct policy *p)
 {
 	static const struct sock_filter allow[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
 	*p = (struct policy){.name = "rig",
-	        .required = layers_of_kind(LAYER_KIND_ISOLATION),
+	        .required = layers_of_kind(LAYER_KIND_ISOLATION) & ~LAYER_BIT(LAYER_INODES),
 	        .limits = {.pids = 64,
 	                .nofile = 4096,
 	                .tmp_bytes = 64 << 20,
@@ -94,7 +94,9 @@ static inline struct kit *rig_kit(struct rig *r, struct err *e)
 	char name[32];
 	uint32_t i = (uint32_t)getpid() % 64 * 16 + r->made++ % 16;
 	(void)snprintf(name, sizeof(name), "jail-%u", r->made);
-	struct kit_spec spec = {.limits = &r->policy.limits,
+	struct kit_spec spec = {.policy = &r->policy,
+	        .root = &r->root,
+	        .limits = &r->policy.limits,
 	        .ports = r->policy.ports,
 	        .nports = r->policy.nports,
 	        .base = ID_STORE_BASE + (ID_LEASES - i) * ID_BLOCK,

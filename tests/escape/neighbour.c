@@ -1,18 +1,16 @@
 /*
  * Two jails at once: what one has, the other must not find.
  *
- * `neighbour hold` takes a name of every kind that could be shared, says "held", keeps it until its
- * stdin ends, and then says what it saw of others in the meantime.  It runs in one jail while the
+ * `neighbour hold` takes a name of every kind that could be shared, says "held", and keeps it until
+ * its stdin ends.  It runs in one jail while the
  * rows run in another, and on the host while they run in jails that lack a namespace.
  */
 #include "attempt.h"
 
 #include <dirent.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <stddef.h>
 #include <sys/file.h>
-#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/msg.h>
 #include <sys/prctl.h>
@@ -26,10 +24,6 @@ enum { KEY = 0x0a9e47b0, BAIT_PORT = 47831 };
 
 static const char *const files[] = {
         "/tmp/agentbox-bait", "/dev/shm/agentbox-bait", "/run/agentbox-bait"};
-/* What all jails of a policy see: the host's, the template's, the policy's. */
-static const char *const shared[] = {"/usr/bin/env", "/etc/passwd", "/dev/null", "/tools/bait"};
-static const char *const watched[] = {"/usr/bin", "/tools"};
-
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 /* ---- the one who has ---- */
@@ -78,53 +72,28 @@ static void drop_names(void)
 	(void)msgctl(msgget(KEY, 0), IPC_RMID, NULL);
 }
 
-static void take_locks(void)
+/* Held by the open file, which is not closed. */
+static void take_clock(void)
 {
-	for (size_t i = 0; i < COUNT(shared); i++) {
-		int fd = open(
-		        shared[i], O_RDONLY); /* a program open to write could not be started */
-		if (flock(fd, LOCK_EX | LOCK_NB) == 0)
-			printf("# locks %s\n", shared[i]);
-	}
+	int fd = open("/proc/self/ns/time", O_RDONLY);
+	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0)
+		printf("# bait: the time namespace is locked by somebody else\n");
 }
 
-/* All that is queued: a busy directory's events may stand before another's. */
-static void take_events(int n, const int wd[COUNT(watched)], int seen[COUNT(watched)])
+static void wait_for_end(void)
 {
-	char events[16384] __attribute__((aligned(8)));
-	ssize_t got;
-	while ((got = read(n, events, sizeof(events))) > 0)
-		for (ssize_t at = 0; at < got;) {
-			struct inotify_event *e = (void *)(events + at);
-			for (size_t i = 0; i < COUNT(watched); i++)
-				seen[i] += e->wd == wd[i];
-			at += (ssize_t)(sizeof(*e) + e->len);
-		}
-}
-
-/* Says which of the watched directories others used, until stdin ends. */
-static void watch(void)
-{
-	int seen[COUNT(watched)] = {0}, wd[COUNT(watched)];
-	int n = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-	for (size_t i = 0; i < COUNT(watched); i++)
-		wd[i] = inotify_add_watch(n, watched[i], IN_OPEN | IN_ACCESS | IN_CLOSE);
+	char byte;
 	printf("held\n");
 	fflush(stdout);
-	struct pollfd p = {0, POLLIN, 0};
-	char byte;
-	while (poll(&p, 1, 50) == 0 || read(0, &byte, 1) > 0)
-		take_events(n, wd, seen);
-	take_events(n, wd, seen);
-	for (size_t i = 0; i < COUNT(watched); i++)
-		printf("saw %s: %s\n", watched[i], seen[i] ? "yes" : "no");
+	while (read(0, &byte, 1) > 0)
+		;
 }
 
 static int hold(void)
 {
 	take_names();
-	take_locks();
-	watch();
+	take_clock();
+	wait_for_end();
 	drop_names();
 	return 0;
 }
@@ -195,15 +164,15 @@ static enum answer abstract_socket(const struct attempt *a)
 	return answer_of(connect(s, (struct sockaddr *)&name, n), a);
 }
 
-/* Which locks on what all jails see are somebody else's. */
-static int locks(void)
+static enum answer lock_clock(const struct attempt *a)
 {
-	for (size_t i = 0; i < COUNT(shared); i++) {
-		int fd = open(shared[i], O_RDONLY | O_CLOEXEC);
-		printf("lock %s: %s\n", shared[i],
-		        flock(fd, LOCK_EX | LOCK_NB) == 0 ? "free" : "held");
-	}
-	return 0;
+	int fd = open("/proc/self/ns/time", O_RDONLY | O_CLOEXEC);
+	if (fd < 0 && errno == ENOENT)
+		return MISSING;
+	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+		return STOPPED;
+	printf("#   %s: %s\n", a->what, strerror(errno));
+	return errno == EWOULDBLOCK ? THROUGH : BROKEN;
 }
 
 #define FILE_OF(file, lax)                                                                         \
@@ -233,6 +202,8 @@ static const struct attempt rows[] = {
 		.want = ECONNREFUSED },
 	{ .id = "N26", .what = "its abstract socket", .fn = abstract_socket, .without = "netns",
 		.want = ECONNREFUSED },
+	{ .id = "F25", .what = "meet its lock on the time namespace", .fn = lock_clock,
+		.without = "timens", .since = KERNEL(5, 6) },
 };
 /* clang-format on */
 
@@ -240,7 +211,5 @@ int main(int argc, char **argv)
 {
 	if (argc > 1 && strcmp(argv[1], "hold") == 0)
 		return hold();
-	if (argc > 1 && strcmp(argv[1], "locks") == 0)
-		return locks();
 	return attempts_main(argc, argv, rows, sizeof(rows) / sizeof(rows[0]));
 }

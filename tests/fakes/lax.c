@@ -43,6 +43,7 @@
 	X(PIDNS, "pidns")                                                                          \
 	X(NETNS, "netns")                                                                          \
 	X(IPCNS, "ipcns")                                                                          \
+	X(TIMENS, "timens")                                                                        \
 	X(FDS, "fds")         /* close_range */                                                    \
 	X(EGRESS, "egress")   /* the way out: strangers answer, whoever is dialled */              \
 	X(SESSION, "session") /* setsid: the starter's terminal is there */                        \
@@ -165,19 +166,18 @@ static void make_view(void)
 	static const struct {
 		enum kit_mount mount;
 		const char *target;
-	} own[] = {{KIT_DEVPTS, "/dev/pts"}, {KIT_SHM, "/dev/shm"}, {KIT_RUN, "/run"},
-	        {KIT_HOME, "/home/agent"}, {KIT_WORKSPACE, "/workspace"}};
+	} own[] = {{KIT_HOME, "/home/agent"}, {KIT_WORKSPACE, "/workspace"}};
 	struct mount_attr private = {.propagation = MS_PRIVATE};
-	if (has(ROOT))
-		must_not_fail(setns(lax.rig.root.mntns, CLONE_NEWNS), "mount namespace");
-	must_not_fail(unshare(CLONE_NEWNS), "mount namespace");
+	must_not_fail(has(ROOT) ? setns(lax.kit->mntns, CLONE_NEWNS) : unshare(CLONE_NEWNS),
+	        "mount namespace");
 	must_not_fail(mount_setattr(AT_FDCWD, "/", AT_RECURSIVE, &private, sizeof(private)), "/");
 	if (has(ROOT)) {
 		for (size_t i = 0; i < ARRAY_LEN(own); i++)
 			attach(lax.kit->mounts[own[i].mount], own[i].target);
 		make_proc();
 	}
-	attach(lax.kit->mounts[KIT_TMP], "/tmp");
+	if (!has(ROOT))
+		make_unsized("/tmp");
 	static const char *const sized[] = {
 	        "/tmp", "/dev/shm", "/run", "/home/agent", "/workspace"};
 	for (size_t i = 0; has(ROOT) && !has(SIZES) && i < ARRAY_LEN(sized); i++)
@@ -196,6 +196,8 @@ static void join(void)
 	must_not_fail(has(NETNS) ? setns(lax.kit->netns, CLONE_NEWNET) : 0, "network");
 	must_not_fail(has(IPCNS) ? setns(lax.kit->ipcns, CLONE_NEWIPC) : 0, "ipc");
 	must_not_fail(setns(lax.kit->utsns, CLONE_NEWUTS), "uts");
+	if (has(TIMENS) && unshare(CLONE_NEWTIME) < 0 && errno != EINVAL)
+		fail("time"); /* EINVAL: this kernel has none */
 }
 
 static void become(uint32_t id)

@@ -30,6 +30,7 @@ internet() {
 	_etc && _cable || return 1
 	nsenter --net="$NET/ns" python3 tests/integration/internet.py "$NET/srv" "$NET/names" "$NET/log" \
 		>"$NET/up" 2>"$NET/err" &
+	SERVERS=$!
 	wait_for 20 grep -q ready "$NET/up" && return 0
 	sed 's/^/# /' "$NET/err"
 	return 1
@@ -60,6 +61,7 @@ _cable() {
 # What would keep the test's directory.
 _offline() {
 	[ -z "$DAEMON" ] || stop_daemon KILL
+	[ -z "${SERVERS:-}" ] || kill "$SERVERS"
 	umount -l "$NET/ns" /etc/ssl/certs /etc/hosts "$(realpath /etc/resolv.conf)"
 }
 

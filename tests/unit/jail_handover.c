@@ -23,7 +23,10 @@ static void blank(struct daemon *d)
 {
 	memset(d, 0, sizeof(*d));
 	d->options = &options;
-	d->egress.child = (struct child)CHILD_NONE;
+	service_init(&d->egress);
+	for (int i = 0; i < EGRESS_PLACES; i++)
+		service_init(&d->drains[i]);
+	list_init(&d->events);
 	d->listener.fd = d->state.dir = d->state.lock = d->state.sessions = d->state.trash = -1;
 	d->leases.fd = d->tree.dirfd = d->tree.workers = d->secrets = d->former_policies = -1;
 	if (poller_init(&d->poller, NULL) < 0)
@@ -41,7 +44,7 @@ static struct jail *add_jail(struct daemon *d, unsigned slot)
 	j->reaped = true;
 	j->l.pid = j->l.pidfd = -1;
 	j->l.control = any_fd();
-	j->l.mntns = any_fd();
+	j->l.kit->mntns = any_fd();
 	j->l.kit->base = ID_STORE_BASE + 5 * ID_BLOCK;
 	j->l.kit->listeners[2] = any_fd();
 	j->l.kit->cgroup.dirfd = any_fd();
@@ -85,11 +88,17 @@ static void test_carried(int memfd)
 	                to.state.lock == from.state.lock && to.closer.pid == 77 &&
 	                strcmp(to.tree.path, "/a/path") == 0,
 	        "what the daemon counted");
+	ok(to.drains[0].child.pid == 1234 &&
+	                to.drains[0].child.pidfd == from.drains[3].child.pidfd &&
+	                !service_running(&to.drains[1]) && !service_running(&to.egress),
+	        "a former egress");
+	const struct kept_event *kept = list_first(&to.events, struct kept_event, link);
+	ok(to.nevents == 2 && kept && kept->m.port == 443, "events that nobody was told");
 	const struct jail *a = from.jails.slots[4], *b = to.jails.slots[4];
 	must(b && to.jails.count == 2 && to.jails.slots[9], "two jails, each in its slot");
 	ok(b->id == a->id && b->execs == 3 && b->made_ms == 12345 && b->table == &to.jails &&
 	                strcmp(b->run, "run_x") == 0 && b->kept.out == a->kept.out &&
-	                b->kept.in == -1 && b->l.mntns == a->l.mntns && b->l.stdio.in == -1,
+	                b->kept.in == -1 && b->l.kit->mntns == a->l.kit->mntns && b->l.stdio.in == -1,
 	        "a jail as it was");
 	ok(b->l.kit->limits.pids == 99 && b->l.kit->listeners[2] == a->l.kit->listeners[2] &&
 	                b->l.kit->listeners[1] == -1 && b->l.kit->tree == &to.tree &&
@@ -160,6 +169,11 @@ int main(void)
 	(void)str_copy(from.tree.path, sizeof(from.tree.path), "/a/path");
 	add_jail(&from, 4);
 	add_jail(&from, 9);
+	from.drains[3].child.pidfd = any_fd();
+	from.drains[3].child.pid = 1234;
+	const struct jail_egress event = {.jail = from.jails.slots[9]->id, .port = 443};
+	peers_keep_event(&from, &event);
+	peers_keep_event(&from, &event);
 	int memfd = handover_write(&from, &e);
 	must(memfd >= 0, "written: %s", e.text);
 	ok(fcntl(memfd, F_GET_SEALS) & F_SEAL_WRITE, "and sealed");

@@ -30,7 +30,7 @@ static void join_jail(const struct launched *j)
 	(void)snprintf(path, sizeof(path), "/proc/%d/ns/pid", j->pid);
 	auto_close int pidns = open(path, O_RDONLY | O_CLOEXEC);
 	if (setns(pidns, CLONE_NEWPID) < 0 || setns(j->kit->netns, CLONE_NEWNET) < 0 ||
-	        setns(j->mntns, CLONE_NEWNS) < 0)
+	        setns(j->kit->mntns, CLONE_NEWNS) < 0)
 		_exit(9);
 }
 

@@ -36,7 +36,7 @@ int main(void)
 	line(l, "limits.memory", path, 3);
 	line(l, "seccomp.debug", path, 4);
 	line(l, "egress.inject", "built-in/offline.yaml", 5);
-	line(l, "limits.pids", "built-in/default.yaml", 9);
+	line(l, "limits.pids", "built-in/default.yaml", 10);
 	const char *f = NULL;
 	ok(lookup_line(l, "proc", &f) == NULL && !f, "nobody says anything about proc");
 
