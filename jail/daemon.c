@@ -109,17 +109,6 @@ static int sweep(struct daemon *d, struct err *e)
 	return 0;
 }
 
-/* All but `except`, which is told elsewhere. */
-static void log_lines(enum log_level level, struct buf *b, const char *except)
-{
-	if (b->len == 0)
-		return;
-	char *save = NULL;
-	for (char *line = strtok_r(b->p, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
-		if (strcmp(line, except) != 0)
-			log_at(level, "%s", line);
-}
-
 static struct policies *load_policies(struct daemon *d, struct err *e)
 {
 	const struct policies_source from = {.policyc = d->programs.policyc,
@@ -127,20 +116,8 @@ static struct policies *load_policies(struct daemon *d, struct err *e)
 	        .config_required = d->options->config_named};
 	auto_buf struct buf said = BUF_INIT(SAID_MAX);
 	struct policies *p = policies_load(&from, d->generation + 1, &said, e);
-	log_lines(p ? LOG_LEVEL_INFO : LOG_LEVEL_ERR, &said, p ? "" : e->text);
+	daemon_log_lines(p ? LOG_LEVEL_INFO : LOG_LEVEL_ERR, &said, p ? "" : e->text);
 	return p;
-}
-
-static int load_secrets(struct daemon *d, const struct policy_set *set, struct err *e)
-{
-	const struct secrets_places places = {
-	        .dir = SECRETS_DIR, .credentials = d->credentials, .previous = d->secrets};
-	auto_buf struct buf missing = BUF_INIT(SAID_MAX);
-	int fd = secrets_load(set, &places, &missing, e);
-	if (missing.len > 0)
-		log_debug("secrets without a value:");
-	log_lines(LOG_LEVEL_DEBUG, &missing, "");
-	return fd;
 }
 
 /* The variables that root lets harnesses ask for; everything else ends here. */
@@ -163,7 +140,7 @@ static int load(struct daemon *d, struct err *e)
 	if (!d->policies)
 		return e->code;
 	d->generation = d->policies->set->generation;
-	d->secrets = load_secrets(d, d->policies->set, e);
+	d->secrets = secrets_reload(d, d->policies->set, false, e);
 	if (d->secrets < 0)
 		return d->secrets;
 	keep_exposed(d);
@@ -230,6 +207,7 @@ static void blank(struct daemon *d, const struct options *o)
 	memset(d, 0, sizeof(*d));
 	d->options = o;
 	d->listener = (struct listener)LISTENER_NONE;
+	secrets_mind(d);
 	d->poller.epfd = d->signals = d->secrets = d->init = d->worker = d->share = -1;
 	d->leases.fd = d->tree.dirfd = d->tree.workers = -1;
 	d->state = (struct state)STATE_NONE;
@@ -285,6 +263,7 @@ static int open_outside(struct daemon *d, struct err *e)
 	pool_init(&d->pool, &d->leases, &d->tree);
 	d->pool.closer = &d->closer;
 	pool_reset(&d->pool, d->policies->set);
+	secrets_follow(d);
 	d->poller.idle = on_idle;
 	d->poller.ctx = d;
 	peers_init(d);
@@ -396,7 +375,7 @@ int daemon_reload(struct daemon *d, struct err *e)
 	notify_reloading(&d->notify);
 	struct err why = {0};
 	struct policies *p = load_policies(d, &why);
-	int fd = p ? load_secrets(d, p->set, &why) : -1;
+	int fd = p ? secrets_reload(d, p->set, false, &why) : -1;
 	if (!p || fd < 0) {
 		notify_ready(&d->notify, "serving; the last reload failed");
 		policies_free(p);
@@ -412,6 +391,7 @@ int daemon_reload(struct daemon *d, struct err *e)
 	d->broker.policies = p->set;
 	fd_close(d->secrets);
 	d->secrets = fd;
+	secrets_follow(d);
 	renew_programs(d);
 	log_info("reloaded: %u policies, generation %llu", p->set->count,
 	        (unsigned long long)d->generation);
@@ -582,6 +562,7 @@ void daemon_close(struct daemon *d)
 	fd_close(d->share);
 	fd_close(d->init);
 	fd_close(d->worker);
+	secrets_forget(d);
 	fd_close(d->secrets);
 	cgroup_tree_close(&d->tree);
 	leases_close(&d->leases);

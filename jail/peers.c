@@ -502,3 +502,9 @@ void peers_tell_policies(struct daemon *d)
 	if (service_running(&d->egress))
 		tell_egress_policies(d);
 }
+
+void peers_tell_secrets(struct daemon *d)
+{
+	if (service_running(&d->egress))
+		tell_egress_policies(d);
+}
