@@ -76,7 +76,9 @@ static void notice(const struct attach *a, const struct frame *f)
 	if (refusal && a->quiet)
 		return;
 	if (refusal) {
-		const char *hint = json_str(j, "hint", NULL);
+		/* Said with the first of its kind; those that follow are counted. */
+		bool first = json_int(j, "times", 1) == 1;
+		const char *hint = first ? json_str(j, "hint", NULL) : NULL;
 		fail_note("%s%s%s", message ? message : "egress denied",
 		        hint ? "; to allow it, " : "", hint ? hint : "");
 		return;

@@ -272,7 +272,7 @@ static void on_denied(struct render *r, const struct json *event, int64_t at)
 	auto_free char *text = xasprintf("%s:%" PRId64 " %s%s", json_str(event, "host", "?"),
 	        json_int(event, "port", 0), json_str(event, "reason", ""), often ? often : "");
 	note(r, PAINT_WARN, r->w.o.utf8 ? "⊘ " : "! ", "egress denied: ", text);
-	if (*hint)
+	if (*hint && times == 1) /* repeats come after the first of their kind */
 		note(r, PAINT_DIM, "  ", "to allow it: ", hint);
 }
 

@@ -45,6 +45,8 @@ static int place_fds(const struct child_spec *s, int *error_fd, struct err *e)
 	int error_high = fcntl(*error_fd, F_DUPFD_CLOEXEC, ABOVE);
 	if (error_high < 0)
 		return err_errno(e, "error pipe");
+	if (s->stdout_fd > 0 && dup2(s->stdout_fd, STDOUT_FILENO) < 0)
+		return err_errno(e, "stdout");
 	if (s->stderr_fd >= 0 && dup2(s->stderr_fd, STDERR_FILENO) < 0)
 		return err_errno(e, "stderr");
 	for (int i = 0; i < s->nfds; i++)
@@ -105,6 +107,8 @@ static int become(const struct child_spec *s, pid_t parent, int *error_fd, struc
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0)
 		return err_errno(e, "/dev/null");
+	if (s->own_group && setpgid(0, 0) < 0)
+		return err_errno(e, "own process group");
 	if (chdir("/") < 0)
 		return err_errno(e, "chdir /");
 	r = place_fds(s, error_fd, e);

@@ -23,7 +23,9 @@ struct child_spec {
 	const char *const *argv; /* NULL-terminated */
 	const int *fds;          /* become 3, 4, ...; borrowed */
 	int nfds;
+	int stdout_fd;          /* becomes 1; 0: /dev/null does */
 	int stderr_fd;          /* becomes 2; -1: agentboxd's; child_run has its own */
+	bool own_group;         /* in a process group of its own */
 	bool no_network;        /* in a network namespace of its own */
 	const char *const *env; /* NULL-terminated "K=V" besides PATH; NULL: none */
 	uid_t uid;              /* not 0: for programs that are not ours, without any capability */

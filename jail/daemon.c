@@ -108,17 +108,6 @@ static int sweep(struct daemon *d, struct err *e)
 	return 0;
 }
 
-/* All but `except`, which is told elsewhere. */
-static void log_lines(enum log_level level, struct buf *b, const char *except)
-{
-	if (b->len == 0)
-		return;
-	char *save = NULL;
-	for (char *line = strtok_r(b->p, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
-		if (strcmp(line, except) != 0)
-			log_at(level, "%s", line);
-}
-
 static struct policies *load_policies(struct daemon *d, struct err *e)
 {
 	const struct policies_source from = {.policyc = d->programs.policyc,
@@ -126,20 +115,8 @@ static struct policies *load_policies(struct daemon *d, struct err *e)
 	        .config_required = d->options->config_named};
 	auto_buf struct buf said = BUF_INIT(SAID_MAX);
 	struct policies *p = policies_load(&from, d->generation + 1, &said, e);
-	log_lines(p ? LOG_LEVEL_INFO : LOG_LEVEL_ERR, &said, p ? "" : e->text);
+	daemon_log_lines(p ? LOG_LEVEL_INFO : LOG_LEVEL_ERR, &said, p ? "" : e->text);
 	return p;
-}
-
-static int load_secrets(struct daemon *d, const struct policy_set *set, struct err *e)
-{
-	const struct secrets_places places = {
-	        .dir = SECRETS_DIR, .credentials = d->credentials, .previous = d->secrets};
-	auto_buf struct buf missing = BUF_INIT(SAID_MAX);
-	int fd = secrets_load(set, &places, &missing, e);
-	if (missing.len > 0)
-		log_debug("secrets without a value:");
-	log_lines(LOG_LEVEL_DEBUG, &missing, "");
-	return fd;
 }
 
 /* The variables that root lets harnesses ask for; everything else ends here. */
@@ -167,7 +144,7 @@ static int load(struct daemon *d, struct err *e)
 		return e->code;
 	fd_close(take_fd(d->former_policies));
 	d->generation = d->policies->set->generation;
-	int secrets = load_secrets(d, d->policies->set, e);
+	int secrets = secrets_reload(d, d->policies->set, false, e);
 	if (secrets < 0)
 		return secrets;
 	fd_close(d->secrets);
@@ -236,6 +213,7 @@ static void blank(struct daemon *d, const struct options *o)
 	d->options = o;
 	d->since_ms = clock_wall_ms();
 	d->listener = (struct listener)LISTENER_NONE;
+	secrets_mind(d);
 	d->poller.epfd = d->signals = d->secrets = d->init = d->worker = d->share = -1;
 	d->former_policies = -1;
 	d->leases.fd = d->tree.dirfd = d->tree.workers = -1;
@@ -297,6 +275,7 @@ static int open_outside(struct daemon *d, struct err *e)
 			return r;
 	}
 	pool_reset(&d->pool, d->policies);
+	secrets_follow(d);
 	d->poller.idle = on_idle;
 	d->poller.ctx = d;
 	peers_init(d);
@@ -429,7 +408,7 @@ int daemon_reload(struct daemon *d, struct err *e)
 	notify_reloading(&d->notify);
 	struct err why = {0};
 	struct policies *p = load_policies(d, &why);
-	int fd = p ? load_secrets(d, p->set, &why) : -1;
+	int fd = p ? secrets_reload(d, p->set, false, &why) : -1;
 	if (!p || fd < 0) {
 		notify_ready(&d->notify, "serving; the last reload failed");
 		policies_free(p);
@@ -445,6 +424,7 @@ int daemon_reload(struct daemon *d, struct err *e)
 	d->broker.policies = p->set;
 	fd_close(d->secrets);
 	d->secrets = fd;
+	secrets_follow(d);
 	renew_programs(d);
 	log_info("reloaded: %u policies, generation %llu", p->set->count,
 	        (unsigned long long)d->generation);
@@ -568,6 +548,7 @@ void daemon_close(struct daemon *d)
 	fd_close(d->share);
 	fd_close(d->init);
 	fd_close(d->worker);
+	secrets_forget(d);
 	fd_close(d->secrets);
 	fd_close(d->former_policies);
 	cgroup_tree_close(&d->tree);

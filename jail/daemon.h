@@ -2,14 +2,16 @@
  * daemon.h - agentboxd as one struct: everything it holds, in order of birth.
  *
  * main() opens it, runs its loop and closes it.  daemon.c: birth and death.
- * trash.c: what was deleted.  prove.c: what the host has.  peers.c: supervisor and egress.
- * peers_egress.c: egress alone.  requests.c: what the supervisor may ask for.  upgrade.c: the next
- * agentboxd in this one's place.
+ * trash.c: what was deleted.  prove.c: what the host has.  rotation.c: secrets that change.
+ * peers.c: supervisor and egress.  peers_egress.c: egress alone.  requests.c: what the supervisor
+ * may ask for.  upgrade.c: the next agentboxd in this one's place.
  */
 #ifndef JAIL_DAEMON_H
 #define JAIL_DAEMON_H
 
+#include "base/buf.h"
 #include "base/err.h"
+#include "base/log.h"
 #include "jail/broker.h"
 #include "jail/cgroup.h"
 #include "jail/closer.h"
@@ -67,6 +69,9 @@ struct daemon {
 	uint64_t generation;
 	char *credentials;                 /* owned: $CREDENTIALS_DIRECTORY, or NULL */
 	int secrets;                       /* owned memfd */
+	int secret_files;                  /* owned inotify, or -1 */
+	struct watch secret_files_watch;
+	struct alarm secrets_alarm; /* after a change, when there was time for more of them */
 	char *exposed[POLICY_EXPOSED + 1]; /* owned "K=V" for the supervisor, NULL-terminated */
 
 	int init, worker;               /* owned memfds of the programs */
@@ -139,6 +144,19 @@ void daemon_init_trash(struct daemon *d);
 /* Starts emptying it, or notes that it has to happen again. */
 void daemon_empty_trash(struct daemon *d);
 void daemon_leave_trash(struct daemon *d); /* its child is ended */
+/* ---- rotation.c: secrets that change while we run ---- */
+
+void secrets_mind(struct daemon *d);
+/* Sealed memfd (owned) with the values of now; says which commands failed.  `files_only`: commands
+ * are not run. */
+MUST_USE int secrets_reload(
+        struct daemon *d, const struct policy_set *set, bool files_only, struct err *e);
+/* Notices from now on when a file of the policies in use changes; egress then gets the new value,
+ * which counts for the next request. */
+void secrets_follow(struct daemon *d);
+void secrets_forget(struct daemon *d);
+/* Each line but `except`, which is told elsewhere. */
+void daemon_log_lines(enum log_level level, struct buf *b, const char *except);
 
 /* ---- prove.c ---- */
 
@@ -153,6 +171,8 @@ void peers_init(struct daemon *d);
 MUST_USE int peers_start(struct daemon *d, struct err *e);
 /* Policies and secrets as they are now, to whoever runs. */
 void peers_tell_policies(struct daemon *d);
+/* Secrets as they are now, to egress. */
+void peers_tell_secrets(struct daemon *d);
 MUST_USE int peers_tell_jail(struct daemon *d, struct jail *j, struct err *e);
 struct jail_exited peers_exited(const struct jail *j, const struct init_exited *m);
 extern const struct jails_news peers_news;

@@ -344,3 +344,9 @@ void peers_tell_policies(struct daemon *d)
 	if (service_running(&d->egress))
 		peers_tell_egress(d);
 }
+
+void peers_tell_secrets(struct daemon *d)
+{
+	if (service_running(&d->egress))
+		peers_tell_egress(d);
+}

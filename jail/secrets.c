@@ -1,7 +1,9 @@
 #include "jail/secrets.h"
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "jail/layout.h"
+#include "jail/secret_command.h"
 #include "proto/egress.h"
 
 #include <assert.h>
@@ -18,6 +20,11 @@ enum { SECRETS_MAX = POLICY_SECRETS + LIMIT_POLICIES * POLICY_INJECTS };
 struct table {
 	struct egress_secret *v; /* owned, SECRETS_MAX long, wiped before it is freed */
 	size_t n;
+};
+
+struct load {
+	const struct secrets_places *places;
+	int64_t until_ms; /* for all commands */
 };
 
 static void table_done(struct table *t)
@@ -45,7 +52,8 @@ static int store(struct egress_secret *to, const char *p, size_t n, struct err *
 	return 0;
 }
 
-static int from_file(struct egress_secret *to, const char *path, struct err *e)
+/* `alone`: nobody but root may read it. */
+static int from_file(struct egress_secret *to, const char *path, bool alone, struct err *e)
 {
 	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0)
@@ -58,6 +66,9 @@ static int from_file(struct egress_secret *to, const char *path, struct err *e)
 	int r = root_owned(fd, path, e);
 	if (r < 0)
 		return r;
+	if (alone && (st.st_mode & 077))
+		return err_set(e, -EPERM, "%s may be read by others (mode %04o): chmod go= it",
+		        path, st.st_mode & 07777);
 	char bytes[sizeof(to->value) + 2]; /* room to see that it is too long */
 	ssize_t n = fd_read_full(fd, bytes, sizeof(bytes));
 	r = n < 0 ? err_set(e, (int)n, "%s: %s", path, strerror((int)-n))
@@ -69,7 +80,7 @@ static int from_file(struct egress_secret *to, const char *path, struct err *e)
 static int from_previous(struct egress_secret *to, int fd, struct err *e)
 {
 	struct egress_secret old;
-	int r = err_set(e, -ENOENT, "the environment is only read at start");
+	int r = err_set(e, -ENOENT, "there was no value at the last load");
 	for (off_t at = 0; fd_pread_full(fd, &old, sizeof(old), at) == (ssize_t)sizeof(old);
 	        at += (off_t)sizeof(old)) {
 		if (strcmp(old.name, to->name) != 0)
@@ -99,25 +110,50 @@ static bool plain(const char *name)
 	return name[0] && name[0] != '.' && !strchr(name, '/');
 }
 
-static int from_dir(struct egress_secret *to, const char *dir, const char *name, struct err *e)
+static int from_dir(
+        struct egress_secret *to, const char *dir, const char *name, bool alone, struct err *e)
 {
 	if (!plain(name))
 		return err_set(e, -EINVAL, "'%s' is not a plain name", name);
 	auto_free char *path = xasprintf("%s/%s", dir, name);
-	return from_file(to, path, e);
+	return from_file(to, path, alone, e);
 }
 
-static int read_listed(struct egress_secret *to, const struct secret_def *def,
-        const struct secrets_places *p, struct err *e)
+/* -ENOENT and others with the reason when there is none, neither now nor from before. */
+static int from_command(
+        struct egress_secret *to, const struct secret_def *def, const struct load *l, struct err *e)
 {
+	const struct secrets_places *p = l->places;
+	struct err why;
+	if (p->files_only)
+		return from_previous(to, p->previous, e);
+	char bytes[sizeof(to->value) + 2];
+	int n = secret_command(def, l->until_ms, bytes, sizeof(bytes), &why);
+	int r = n < 0 ? n : store(to, bytes, (size_t)n, &why);
+	explicit_bzero(bytes, sizeof(bytes));
+	if (r == 0)
+		return 0;
+	bool kept = p->previous >= 0 && from_previous(to, p->previous, NULL) == 0;
+	if (p->troubles)
+		(void)buf_printf(p->troubles, "secret %s: %s: %s\n", def->name, why.text,
+		        kept ? "its last value stays" : "it has no value");
+	return kept ? 0 : err_set(e, r, "%s", why.text);
+}
+
+static int read_listed(
+        struct egress_secret *to, const struct secret_def *def, const struct load *l, struct err *e)
+{
+	const struct secrets_places *p = l->places;
 	switch ((enum secret_source)def->source) {
 	case SECRET_FILE:
-		return from_file(to, def->where, e);
+		return from_file(to, def->where, true, e);
 	case SECRET_ENV:
 		return from_env(to, p, def->where, e);
 	case SECRET_CREDENTIAL:
-		return p->credentials ? from_dir(to, p->credentials, def->where, e)
+		return p->credentials ? from_dir(to, p->credentials, def->where, false, e)
 		                      : err_set(e, -ENOENT, "no $CREDENTIALS_DIRECTORY");
+	case SECRET_COMMAND:
+		return from_command(to, def, l, e);
 	}
 	return err_set(e, -EINVAL, "unknown source %u", def->source);
 }
@@ -126,7 +162,7 @@ static int read_unlisted(struct egress_secret *to, const struct secrets_places *
 {
 	if (from_env(to, p, to->name, NULL) == 0)
 		return 0;
-	return from_dir(to, p->dir, to->name, e);
+	return from_dir(to, p->dir, to->name, true, e);
 }
 
 /* NULL when it was looked for already.  SECRETS_MAX bounds what policy_set_check lets through. */
@@ -167,11 +203,12 @@ int secrets_load(const struct policy_set *set, const struct secrets_places *plac
 {
 	auto_table struct table t = {.v = xcalloc(SECRETS_MAX, sizeof(*t.v))};
 	const struct daemon_config *c = &set->config;
+	const struct load l = {.places = places, .until_ms = clock_mono_ms() + SECRETS_COMMANDS_MS};
 	struct err why = {0};
 	for (uint32_t i = 0; i < c->nsecrets; i++) {
 		struct egress_secret *to = entry(&t, c->secrets[i].name);
 		if (to)
-			settle(to, read_listed(to, &c->secrets[i], places, &why), &why, missing);
+			settle(to, read_listed(to, &c->secrets[i], &l, &why), &why, missing);
 	}
 	for (uint32_t i = 0; i < set->count; i++) {
 		const struct policy *p = &set->policies[i];

@@ -9,6 +9,9 @@
  * /etc/agentbox/secrets/NAME.  A missing value is not an error here: egress
  * says so to whoever needs it.
  *
+ * A file may be read by root alone.  A command runs as nobody in particular; when it fails, what it
+ * printed last stays in use.
+ *
  * The environment is wiped after the first load; values that came from it are
  * carried over from the last memfd at a reload.
  */
@@ -19,12 +22,21 @@
 #include "base/err.h"
 #include "policy/policy.h"
 
+#include <stdbool.h>
+
 #define SECRETS_DIR "/etc/agentbox/secrets"
+
+enum {
+	/* All commands of one load together: agentboxd waits for them. */
+	SECRETS_COMMANDS_MS = 5000,
+};
 
 struct secrets_places {
 	const char *dir;         /* SECRETS_DIR */
 	const char *credentials; /* $CREDENTIALS_DIRECTORY as it was at start, or NULL */
 	int previous;            /* memfd of the last load, or -1: the environment still holds */
+	bool files_only;         /* commands are not run: what they printed last stays */
+	struct buf *troubles;    /* gets a line for each command that failed */
 };
 
 /* Sealed memfd (owned), or -errno.  Names without a value are listed in `missing`, with why. */

@@ -61,7 +61,33 @@ static int set_group(const struct keys_ctx *k, const struct yaml_node *n, void *
 
 /* Exactly one of these says where a secret is. */
 static const char *const secret_sources[] = {
-        [SECRET_FILE] = "file", [SECRET_ENV] = "env", [SECRET_CREDENTIAL] = "credential", NULL};
+        [SECRET_FILE] = "file", [SECRET_ENV] = "env", [SECRET_CREDENTIAL] = "credential",
+        [SECRET_COMMAND] = "command", NULL};
+
+static int set_command(
+        const struct keys_ctx *k, const struct yaml_node *n, struct secret_def *s)
+{
+	size_t at = 0;
+	int r = keys_kind(k, n, YAML_SEQ);
+	if (r == 0 && (n->count < 1 || n->count > SECRET_ARGS))
+		r = keys_error(k, n->line, "'command' has 1 to %d entries", SECRET_ARGS);
+	yaml_each (it, n) {
+		if (r == 0)
+			r = keys_kind(k, it, YAML_SCALAR);
+		if (r < 0)
+			return r;
+		if (s->nargs == 0 && !form_path(it->text))
+			return keys_error(k, it->line,
+			        "'%.80s' is not the absolute path of a program", it->text);
+		if (strlen(it->text) >= sizeof(s->where) - at)
+			return keys_error(k, it->line, "'command' is longer than %zu bytes",
+			        sizeof(s->where));
+		memcpy(s->where + at, it->text, strlen(it->text) + 1);
+		at += strlen(it->text) + 1;
+		s->nargs++;
+	}
+	return r;
+}
 
 static int set_secret(const struct keys_ctx *k, const struct yaml_node *n, struct secret_def *s)
 {
@@ -72,7 +98,7 @@ static int set_secret(const struct keys_ctx *k, const struct yaml_node *n, struc
 		return r;
 	if (n->count != 1)
 		return keys_error(k, n->line,
-		        "secret '%s': one of file, env, credential is expected", n->key);
+		        "secret '%s': one of file, env, credential, command is expected", n->key);
 	const struct yaml_node *where = n->first;
 	uint32_t i = 0;
 	while (secret_sources[i] && strcmp(secret_sources[i], where->key) != 0)
@@ -80,6 +106,8 @@ static int set_secret(const struct keys_ctx *k, const struct yaml_node *n, struc
 	if (!secret_sources[i])
 		return keys_unknown(k, where->key_line, "key", where->key, secret_sources);
 	s->source = i;
+	if (i == SECRET_COMMAND)
+		return set_command(k, where, s);
 	const struct key row = {.name = where->key,
 	        .type = KEY_FIXED,
 	        .size = sizeof(s->where),
@@ -210,6 +238,11 @@ static const struct key secret_rows[] = {
                 .type = KEY_TEXT,
                 .want = "name",
                 .doc = "Credential of the service manager, $CREDENTIALS_DIRECTORY/name."},
+        {.name = "command",
+                .type = KEY_LIST,
+                .want = "absolute path and arguments",
+                .doc = "Program that prints the value; run at start and at each reload, without "
+                       "privileges, for at most 5 seconds."},
 };
 static const struct key_table secret_keys = KEY_TABLE(secret_rows);
 

@@ -105,8 +105,7 @@ static void forget(struct account *a)
 
 void ledger_done(struct ledger *l)
 {
-	struct account *a;
-	while ((a = list_first(&l->accounts, struct account, link)))
+	list_for_each (a, &l->accounts, struct account, link)
 		forget(a);
 	l->idle = 0;
 }

@@ -116,12 +116,14 @@ struct policy {
 	struct sock_filter bpf[POLICY_INSNS]; /* loaded as it is by PID 1's maker */
 };
 
-enum secret_source { SECRET_FILE, SECRET_ENV, SECRET_CREDENTIAL };
+enum secret_source { SECRET_FILE, SECRET_ENV, SECRET_CREDENTIAL, SECRET_COMMAND };
+enum { SECRET_ARGS = 16 };
 
 struct secret_def {
 	char name[NAME_MAX_LEN];     /* upper case allowed: ANTHROPIC_API_KEY */
 	uint32_t source;             /* enum secret_source */
-	char where[POLICY_PATH_MAX]; /* path, variable or credential name */
+	uint32_t nargs;              /* of a command, else 0 */
+	char where[POLICY_PATH_MAX]; /* path, variable, credential name; arguments, each with NUL */
 };
 
 /* agentboxd.yaml, compiled. */

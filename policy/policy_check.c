@@ -329,6 +329,18 @@ static bool credential_name(const char *text)
 	return text[0] && text[0] != '.' && !strchr(text, '/') && form_printable(text);
 }
 
+static int command_check(const struct secret_def *s, struct err *e)
+{
+	const char *at = s->where, *end = s->where + sizeof(s->where);
+	for (uint32_t i = 0; i < s->nargs; i++) {
+		const char *stop = memchr(at, '\0', (size_t)(end - at));
+		if (i == SECRET_ARGS || !stop)
+			return bad(e, s->name, "has a command that does not end");
+		at = stop + 1;
+	}
+	return form_path(s->where) ? 0 : bad(e, s->name, "has a command that is no path");
+}
+
 static int secret_check(const struct daemon_config *c, size_t i, struct err *e)
 {
 	const struct secret_def *s = &c->secrets[i];
@@ -338,7 +350,11 @@ static int secret_check(const struct daemon_config *c, size_t i, struct err *e)
 	for (size_t k = 0; k < i; k++)
 		if (strcmp(c->secrets[k].name, s->name) == 0)
 			return bad(e, s->name, "is given twice");
+	if ((s->source == SECRET_COMMAND) != (s->nargs != 0))
+		return bad(e, s->name, "has arguments, or none, against its source");
 	switch (s->source) {
+	case SECRET_COMMAND:
+		return command_check(s, e);
 	case SECRET_FILE:
 		return TEXT(s->where, form_path);
 	case SECRET_ENV:

@@ -91,7 +91,7 @@ static void take_refusal(struct suggestion *s, char *const f[FIELDS])
 	bool number = cidr_parse(a.host, &(struct cidr){.bits = 0});
 	bool remark = number || !advice_entry(&a, text);
 	const char *group = remark ? NULL : group_of(s, text);
-	const char *why = a.remedy ? advice_why_none(&a) : "";
+	const char *why = advice_why_none(&a);
 	if (remark)
 		snprintf(text, sizeof(text), "%.*s:%u", POLICY_HOST_MAX, a.host, a.port);
 	else if (group)
@@ -107,10 +107,9 @@ static void take_refusal(struct suggestion *s, char *const f[FIELDS])
 		append(e->hosts, sizeof(e->hosts), a.host);
 	if (remark)
 		append(e->by, sizeof(e->by),
-		        f[6][0]               ? f[6]
-		        : why && *why         ? why
-		        : number && a.remedy  ? "a number, not a name"
-		                              : "not a policy's to allow");
+		        why                  ? why
+		        : number && a.remedy ? "a number, not a name"
+		                             : f[6]);
 	else
 		append(e->by, sizeof(e->by), f[5]);
 }

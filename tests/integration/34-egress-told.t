@@ -70,6 +70,7 @@ like 'a known host becomes its group' "$(cat "$T/suggested.yaml")" '^    - "@npm
 like 'with what was asked for, and how often' "$(cat "$T/suggested.yaml")" '^    # refused ([3-9]|[1-9][0-9]+) times: registry.npmjs.org'
 like 'others as they are' "$(cat "$T/suggested.yaml")" '^    - other.example$'
 like 'metadata services are remarks' "$(cat "$T/suggested.yaml")" '^# not allowed: 169.254.169.254:80, refused [0-9]+ times?: '
+like 'and say why' "$(grep 169.254 "$T/suggested.yaml")" 'an address of metadata services'
 like 'numbers too' "$(cat "$T/suggested.yaml")" '^# not allowed: 10.9.9.9:5432, '
 like 'it would have allowed it' "$(abctl policy explain "$T/suggested.yaml" host registry.npmjs.org:443)" 'allowed'
 abctl policy suggest u/tries >"$T/session.yaml"

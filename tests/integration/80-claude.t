@@ -58,6 +58,11 @@ run text >"$T/out"
 is 'a text answer' "$(json 'l.result.status' <"$T/out")" succeeded
 ok 'is the final text' test -n "$(json 'l.result.finalText' <"$T/out")"
 ok 'usage is counted' test "$(json 'l.result.usage.inputTokens' <"$T/out")" -gt 0
+is 'and metered outside the jail' "$(json 'l.result.usage.metered' <"$T/out")" true
+is 'as many tokens as the agent says, by what the model told it' \
+	"$(json '[l.result.usage.inputTokens,l.result.usage.outputTokens].join()' <"$T/out")" \
+	"$(json '(u=>[u.inputTokens,u.outputTokens].join())(e.filter(x=>x.type==="usage").pop())' <"$T/out")"
+ok 'as many requests as the model had' test "$(json 'l.result.usage.requests' <"$T/out")" = "$(grep -c '"method":"POST"' "$T/model.log")"
 like 'the model got the system prompt' "$(cat "$(last_request)")" 'Be brief\.'
 run tool >"$T/out"
 is 'a tool call' "$(json 'e.filter(x=>x.type==="tool.call").map(x=>x.name).join()' <"$T/out")" Bash

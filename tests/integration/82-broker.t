@@ -56,9 +56,28 @@ harness unknown dear '' 'ask; ask; sleep 100'
 harness unpriced free '' 'ask; ask'
 MODEL_NAME=ours-7b
 harness ours free '' 'ask'
-cat >"$T/etc/agentboxd.yaml" <<'Y'
+# a harness that asks with the key of a file, of a command
+for s in FILE_KEY COMMAND_KEY; do
+	cat >"$T/etc/policy/${s,,}.yaml" <<Y
+extends: default
+egress:
+  inject:
+    - { host: model.agentbox, upstream: "http://127.0.0.1:$PORT", header: x-api-key, secret: $s, allow_loopback: true }
+Y
+	harness "${s,,}" "${s,,}" '' 'ask'
+done
+mkdir "$T/keys"
+(umask 077 && echo sk-file-1 >"$T/keys/key")
+cat >"$T/keys/print" <<'Y'
+#!/bin/sh
+echo "sk-command-$(id -u)"
+Y
+chmod 755 "$T/keys/print"
+cat >"$T/etc/agentboxd.yaml" <<Y
 secrets:
   TEST_KEY: { env: TEST_KEY }
+  FILE_KEY: { file: $T/keys/key }
+  COMMAND_KEY: { command: [$T/keys/print] }
 prices:
   ours-*: { input: 2, output: 20 }
 Y
@@ -122,6 +141,21 @@ abctl exec w/w -- touch /workspace/go
 wait $follower
 is 'egress that is started anew knows what was spent' "$(result status) $(limit)" 'quota requests run 3'
 is 'to the request' "$(result 'usage.requests')" 3
+
+used_key() { run "$1" "k/$1"; tail -n 1 "$T/model.log" | json 'l.key'; }
+is 'a secret of a file' "$(used_key file_key)" sk-file-1
+is 'of a command, which runs as nobody in particular' "$(used_key command_key)" sk-command-536805381
+(umask 077 && echo sk-file-2 >"$T/keys/new" && mv "$T/keys/new" "$T/keys/key")
+ok 'a new file is noticed' wait_for 20 grep -q 'secrets have changed' "$T/log"
+is 'and counts for the next request' "$(used_key file_key)" sk-file-2
+sed -i 's/^echo .*/exit 4/' "$T/keys/print"
+ok 'a reload' abctl reload
+ok 'says that a command failed' grep -q 'secret COMMAND_KEY: its command ended with exit code 4: its last value stays' "$T/log"
+is 'and its last value stays' "$(used_key command_key)" sk-command-536805381
+chmod 644 "$T/keys/key"
+refused() { run file_key k/open && [ "$(result finalText | tr -d '\n')" = 503 ]; }
+ok 'a file that others may read is none, from then on' wait_for 20 refused
+is 'no secret is in the log' "$(grep -cE 'sk-(file|command|test)' "$T/log")" 0
 
 like 'metrics: tokens' "$(abctl metrics)" 'agentbox_tokens_total\{kind="input"\} [1-9][0-9]*000$'
 like 'cost' "$(abctl metrics)" 'agentbox_cost_usd_total 0\.[0-9]*[1-9]'

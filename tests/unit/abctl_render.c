@@ -165,8 +165,33 @@ static void edge(void)
 	ok(s.rows[2][0] == '\0' && s.row == 1 && s.col == 4, "the cursor is behind the text");
 }
 
+/* What to add comes with the first refusal of a kind; the end sums. */
+static void refusals(void)
+{
+	static const char *const events[] = {
+	        "{\"type\":\"egress.denied\",\"host\":\"a.b\",\"port\":53,\"reason\":\"no\","
+	        "\"hint\":\"add it\"}",
+	        "{\"type\":\"egress.denied\",\"host\":\"a.b\",\"port\":53,\"reason\":\"no\","
+	        "\"hint\":\"add it\",\"times\":4}",
+	        "{\"type\":\"run.done\",\"result\":{\"status\":\"succeeded\",\"egress\":{\"denied\":5,"
+	        "\"bytesIn\":2048,\"bytesOut\":1024}}}"};
+	struct render_options o = {.width = 200};
+	struct render *r = render_new(&o);
+	auto_buf struct buf out = BUF_INIT(64 << 10);
+	for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++) {
+		auto_json struct json *j = json_parse(events[i], strlen(events[i]), NULL);
+		render_event(r, j, 1, &out);
+	}
+	const char *first = "! egress denied: a.b:53 no\n  to allow it: add it\n"
+	                    "! egress denied: a.b:53 no (4 times)\nsucceeded";
+	ok(strncmp(out.p, first, strlen(first)) == 0, "refusals: %s", out.p);
+	ok(strstr(out.p, " in, ") && strstr(out.p, " out, 5 refused by egress"), "and their sum");
+	render_free(r);
+}
+
 int main(void)
 {
+	refusals();
 	plain();
 	live();
 	hostile();

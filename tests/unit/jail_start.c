@@ -1,5 +1,7 @@
 /* What agentboxd does around its start: secrets, the control socket, children, what is swept. */
+#include "base/clock.h"
 #include "base/fd.h"
+#include "base/ids.h"
 #include "base/mem.h"
 #include "jail/child.h"
 #include "jail/layout.h"
@@ -56,6 +58,78 @@ static void list_secret(
 	strcpy(d->where, where);
 }
 
+static void list_command(struct policy_set *set, const char *name, const char *script)
+{
+	struct secret_def *d = &set->config.secrets[set->config.nsecrets++];
+	strcpy(d->name, name);
+	d->source = SECRET_COMMAND;
+	d->nargs = 3;
+	memcpy(d->where, "/bin/sh\0-c", 11);
+	strcpy(d->where + 11, script);
+}
+
+static void test_commands(void)
+{
+	auto_free struct policy_set *set = xcalloc(1, sizeof(*set) + sizeof(struct policy));
+	struct secrets_places places = {.dir = root, .previous = -1};
+	auto_buf struct buf missing = BUF_INIT(4096), troubles = BUF_INIT(4096);
+	struct err e = {0};
+	char want[64];
+	places.troubles = &troubles;
+	set->count = 1;
+	setenv("T_ENV", "value-e", 1);
+	list_command(set, "WHO", "echo $(id -u) $(id -g) $(grep CapPrm /proc/self/status)");
+	list_command(set, "CLEAN", "echo ${T_ENV:-clean}; echo loud >&2");
+	list_command(set, "FAILS", "echo half; exit 3");
+	list_command(set, "LENGTHY", "head -c 5000 /dev/zero | tr '\\0' x");
+	list_command(set, "TWO", "echo one; echo two");
+	auto_close int fd = secrets_load(set, &places, &missing, &e);
+	must(fd >= 0, "loaded %s", e.text);
+	snprintf(want, sizeof(want), "%u %u CapPrm:", ID_SECRETS, ID_SECRETS);
+	ok(strncmp(value_of(fd, "WHO"), want, strlen(want)) == 0 &&
+	                strstr(value_of(fd, "WHO"), "0000000000000000"),
+	        "a command has an id of its own and no capability: %s", value_of(fd, "WHO"));
+	is_str(value_of(fd, "CLEAN"), "clean", "and a clean environment");
+	ok(!value_of(fd, "FAILS") && !value_of(fd, "LENGTHY") && !value_of(fd, "TWO"),
+	        "what fails, is too long or two lines is no value");
+	ok(strstr(troubles.p, "secret FAILS: its command ended with exit code 3: it has no value") &&
+	                strstr(troubles.p, "secret LENGTHY: ") && strstr(troubles.p, "TWO: ") &&
+	                !strstr(troubles.p, "half"),
+	        "which is said, without what it printed");
+
+	set->config.nsecrets = 0;
+	buf_clear(&troubles);
+	places.previous = fd;
+	list_command(set, "WHO", "exit 1");
+	list_command(set, "CLEAN", "echo new");
+	auto_close int again = secrets_load(set, &places, &missing, &e);
+	must(again >= 0, "loaded again");
+	ok(value_of(again, "WHO") && strstr(troubles.p, "exit code 1: its last value stays"),
+	        "a command that fails: its last value stays, which is said");
+	is_str(value_of(again, "CLEAN"), "new", "others are new");
+	places.files_only = true;
+	auto_close int files = secrets_load(set, &places, &missing, &e);
+	must(files >= 0, "loaded for the files' sake");
+	is_str(value_of(files, "CLEAN"), "clean", "commands are not run then");
+
+	set->config.nsecrets = 0;
+	buf_clear(&troubles);
+	places.files_only = false;
+	list_command(set, "CLEAN", "sleep 3456 & sleep 3456");
+	int64_t began = clock_mono_ms();
+	auto_close int late = secrets_load(set, &places, &missing, &e);
+	int64_t took = clock_mono_ms() - began;
+	ok(late >= 0 && took >= SECRETS_COMMANDS_MS && took < 4 * SECRETS_COMMANDS_MS,
+	        "one that does not end is waited for a while: %lld ms", (long long)took);
+	ok(strstr(troubles.p, "did not end in time"), "said");
+	bool left = true; /* what is dead may wait to be collected by others */
+	for (int i = 0; left && i < 100; i++, usleep(50000))
+		left = system("pgrep -U 536805381 -r R,S,D,T >/dev/null") == 0;
+	ok(!left, "nothing of it is left");
+	_Static_assert(ID_SECRETS == 536805381, "whose processes are looked for");
+	unsetenv("T_ENV");
+}
+
 static void test_secrets(void)
 {
 	auto_free struct policy_set *set = xcalloc(1, sizeof(*set) + sizeof(struct policy));
@@ -66,6 +140,9 @@ static void test_secrets(void)
 	write_file("UNLISTED", "value-u\n", 0600);
 	write_file("cred", "value-c", 0400);
 	write_file("TWO", "one\ntwo\n", 0600);
+	write_file("readable", "value", 0640);
+	auto_free char *readable = below("readable");
+	list_secret(set, "READABLE", SECRET_FILE, readable);
 	list_secret(set, "A", SECRET_FILE, a);
 	list_secret(set, "LOOSE", SECRET_FILE, loose);
 	list_secret(set, "NONE", SECRET_FILE, none);
@@ -90,6 +167,9 @@ static void test_secrets(void)
 	is_str(value_of(fd, "UNLISTED"), "value-u", "an unlisted one, by file");
 	is_str(value_of(fd, "IN_ENV"), "value-i", "an unlisted one, by variable");
 	ok(!value_of(fd, "LOOSE"), "not from a file that others may write");
+	ok(!value_of(fd, "READABLE") && strstr(missing.p, "may be read by others") &&
+	                strstr(missing.p, "chmod go= it"),
+	        "nor from one that others may read");
 	ok(!value_of(fd, "NONE"), "a listed one has no second place");
 	ok(!value_of(fd, "UP"), "a credential's name is no path");
 	ok(!value_of(fd, "TWO"), "two lines are no header value");
@@ -243,6 +323,7 @@ int main(void)
 	if (geteuid() != 0)
 		skip_all("needs root");
 	must(mkdtemp(root) != NULL, "a directory");
+	test_commands();
 	test_secrets();
 	test_listen();
 	test_child();

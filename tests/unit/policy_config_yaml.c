@@ -24,6 +24,10 @@ static void good(void)
 	                           "  A: {file: /etc/agentbox/secrets/a}\n"
 	                           "  B: {env: B_FROM}\n"
 	                           "  C: {credential: c.key}\n"
+	                           "  D: {command: [/usr/bin/pass, show, a b]}\n"
+	                           "prices:\n"
+	                           "  our-*: {input: 0.5, output: 2}\n"
+	                           "  gpt-5: {input: 1, output: 2, cached: 0, stored: 3}\n"
 	                           "expose_env: [LANG, TZ]\n"
 	                           "harness_dirs: [/srv/h]\n";
 	struct err e = {0};
@@ -35,12 +39,23 @@ static void good(void)
 	ok(c->socket_gid == 900, "group by name");
 	is_str(c->default_policy, "strict", "default_policy");
 	ok(c->max_runs == 3 && c->max_queued == 0 && c->pool == 2, "runs");
-	ok(c->nsecrets == 3 && c->secrets[0].source == SECRET_FILE &&
+	ok(c->nsecrets == 4 && c->secrets[0].source == SECRET_FILE &&
 	                c->secrets[1].source == SECRET_ENV &&
 	                c->secrets[2].source == SECRET_CREDENTIAL,
 	        "secrets");
 	is_str(c->secrets[2].where, "c.key", "credential");
+	ok(c->secrets[3].source == SECRET_COMMAND && c->secrets[3].nargs == 3 &&
+	                memcmp(c->secrets[3].where, "/usr/bin/pass\0show\0a b", 23) == 0,
+	        "a command with its arguments");
 	ok(c->nexposed == 2, "exposed");
+	const struct price *p = price_find(c->prices, c->nprices, "our-7b");
+	ok(p && p->input == 500000 && p->output == 2000000 && p->cached == 500000 &&
+	                p->stored == 500000,
+	        "a price; what it does not say is that of the input");
+	p = price_find(c->prices, c->nprices, "gpt-5");
+	ok(p && p->cached == 0 && p->stored == 3000000, "before the built-in ones");
+	p = price_find(c->prices, c->nprices, "claude-sonnet-4-5");
+	ok(p && p->input == 3000000 && p->output == 15000000, "which are there, too");
 	is_str(c->harness_dirs[0], "/srv/h", "harness_dirs replaces the default");
 	is_str(c->harness_dirs[1], "", "and no more");
 }
