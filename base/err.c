@@ -64,9 +64,8 @@ int err_errno(struct err *e, const char *fmt, ...)
 	char reason[64];
 	e->code = -saved;
 	/* The context is cut, not the cause. */
-	snprintf(e->text, sizeof(e->text), "%.*s: %s",
-	        (int)(sizeof(e->text) - sizeof(reason) - 2), context,
-	        strerror_r(saved, reason, sizeof(reason)));
+	snprintf(e->text, sizeof(e->text), "%.*s: %s", (int)(sizeof(e->text) - sizeof(reason) - 2),
+	        context, strerror_r(saved, reason, sizeof(reason)));
 	return -saved;
 }
 

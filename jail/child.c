@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "jail/shut.h"
 
 #include <fcntl.h>
 #include <grp.h>
@@ -80,15 +81,15 @@ static int execute(const struct child_spec *s, struct err *e)
 /* The bounding set stays: under no_new_privs no exec gains from it. */
 static int drop_ids(const struct child_spec *s, struct err *e)
 {
-	const uint32_t keep = s->reads_all ? 1u << CAP_DAC_READ_SEARCH : 0;
+	const uint32_t keep = s->reads_all ? 1u << CAP_DAC_OVERRIDE : 0;
 	struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct d[2] = {
 	        {.effective = keep, .permitted = keep, .inheritable = keep}, {0}};
 	if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0 || setgroups(0, NULL) < 0 ||
 	        setresgid(s->uid, s->uid, s->uid) < 0 || setresuid(s->uid, s->uid, s->uid) < 0)
 		return err_errno(e, "becoming uid %u", s->uid);
-	if (syscall(SYS_capset, &h, d) < 0 || (keep && prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE,
-	                                                       CAP_DAC_READ_SEARCH, 0, 0) < 0))
+	if (syscall(SYS_capset, &h, d) < 0 ||
+	        (keep && prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_DAC_OVERRIDE, 0, 0) < 0))
 		return err_errno(e, "capabilities");
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? err_errno(e, "no_new_privs") : 0;
 }
@@ -111,7 +112,9 @@ static int become(const struct child_spec *s, pid_t parent, int *error_fd, struc
 		return err_errno(e, "own process group");
 	if (chdir("/") < 0)
 		return err_errno(e, "chdir /");
-	r = place_fds(s, error_fd, e);
+	r = s->shut_in ? shut_programs(e) : 0;
+	if (r == 0)
+		r = place_fds(s, error_fd, e);
 	if (r == 0 && s->uid)
 		r = drop_ids(s, e);
 	/* again: a change of ids has cleared it */

@@ -29,7 +29,10 @@ struct child_spec {
 	bool no_network;        /* in a network namespace of its own */
 	const char *const *env; /* NULL-terminated "K=V" besides PATH; NULL: none */
 	uid_t uid;              /* not 0: for programs that are not ours, without any capability */
-	bool reads_all;         /* and with CAP_DAC_READ_SEARCH alone */
+	bool shut_in;           /* sees the host's programs and nothing else (jail/shut.h) */
+	/* And with CAP_DAC_OVERRIDE alone, for what is mounted read-only.  Not DAC_READ_SEARCH,
+	 * with which open_by_handle_at finds every file of a file system that one is open of. */
+	bool reads_all;
 };
 
 struct child {

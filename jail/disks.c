@@ -16,6 +16,7 @@
 #include "base/ids.h"
 #include "base/mem.h"
 #include "jail/image.h"
+#include "jail/mounts.h"
 #include "jail/projects.h"
 #include "jail/sessions.h"
 
@@ -84,7 +85,6 @@ static int image_try(const struct disks *d, struct err *e)
 		return r;
 	}
 	(void)unlinkat(dir, IMAGE, 0); /* of a daemon that died here */
-	(void)str_copy(job.session, sizeof(job.session), "a probe");
 	job.work = DISKS_IMAGE;
 	r = disks_job_end(&job, child_reap(&job.child, -1), e);
 	if (r < 0)
@@ -179,7 +179,7 @@ static int start_image(
 	        .fds = fds,
 	        .nfds = job->source < 0 ? 1 : 2,
 	        .stderr_fd = job->said,
-	        .no_network = true,
+	        .shut_in = true,
 	        .uid = ID_IMAGES,
 	        .reads_all = job->source >= 0};
 	return child_start(&spec, &job->child, e);
@@ -210,6 +210,8 @@ static int judge_child(const struct disks_job *job, int status, struct err *e)
 		        "levels of directories)",
 		        job->session, WIFEXITED(status) ? strerror(WEXITSTATUS(status)) : how);
 	said(job->said, why, sizeof(why));
+	if (!job->session[0]) /* the probe */
+		return err_set(e, -EIO, "mke2fs: %s: %s", how, why);
 	return err_set(e, -EIO,
 	        "layer limit.disk: making the image of session %s: mke2fs: %s: %s (remedy: "
 	        "limits.disk and limits.inodes that its files fit in; under a policy without "
@@ -331,9 +333,12 @@ static int new_image(const struct disks *d, const struct disks_ask *ask, int dir
 		/* the ballast is not to be copied */
 		if (unlinkat(tree, "ballast", 0) < 0 && errno != ENOENT)
 			r = err_errno(e, "ballast");
+		if (r == 0)
+			r = mounts_restrict(tree, MOUNT_ATTR_RDONLY, e);
 		job->source = fcntl(tree, F_DUPFD_CLOEXEC, 0);
 	} else if (has_files(dir)) {
-		job->source = fcntl(dir, F_DUPFD_CLOEXEC, 0);
+		job->source = mounts_clone(dir, "", MOUNTS_NSD | MOUNT_ATTR_RDONLY, -1, e);
+		r = job->source < 0 ? job->source : 0;
 	}
 	return begun(job, r < 0 ? r : start_image(d, &size, job, e));
 }
@@ -432,8 +437,8 @@ static int open_quota(const struct disks *d, const struct disks_ask *ask, int di
 static bool stays_plain(const struct disks_ask *ask, int dir)
 {
 	uint32_t project = 0;
-	return !limited(ask->limits) && has_files(dir) &&
-	       projects_of(dir, &project, NULL) == 0 && !project;
+	return !limited(ask->limits) && has_files(dir) && projects_of(dir, &project, NULL) == 0 &&
+	       !project;
 }
 
 static int open_one(const struct disks *d, const struct disks_ask *ask, int dir, struct disk *k,

@@ -46,7 +46,7 @@ struct enter {
 	struct enter_mount mounts[ENTER_MOUNTS];
 	size_t nmounts;
 	const char *own; /* directory of `mounts` that gets inodes of our own, or NULL */
-	int landlock; /* landlock_abi(), 0: none */
+	int landlock;    /* landlock_abi(), 0: none */
 	struct landlock_rule rules[ENTER_RULES];
 	size_t nrules;
 	struct enter_rlimit rlimits[ENTER_RLIMITS];

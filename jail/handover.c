@@ -301,7 +301,7 @@ static int take_record(struct in *in, enum record record, uint32_t n, void *to, 
 	uint64_t seen = 0;
 	_Static_assert(ARRAY_LEN(of_jail) <= 64 && ARRAY_LEN(of_daemon) <= 64, "bits of seen");
 	for (uint32_t i = 0; i < n; i++) {
-		struct member_head h;
+		struct member_head h = {0};
 		int r = take_bytes(in, &h, sizeof(h), e);
 		int at = r < 0 ? r : find_member(record, &h, e);
 		if (at < 0)
@@ -324,7 +324,7 @@ static int take_record(struct in *in, enum record record, uint32_t n, void *to, 
 
 static int take_head(struct in *in, struct err *e)
 {
-	struct head head;
+	struct head head = {0};
 	size_t all = in->n;
 	int r = take_bytes(in, &head, sizeof(head), e);
 	if (r < 0)
@@ -357,7 +357,7 @@ static int take_jail(struct in *in, uint32_t n, struct daemon *d, struct err *e)
 	struct jail *j = d ? jails_blank(&d->jails) : NULL;
 	struct kit *k = d ? kit_blank(&d->tree, &d->closer) : NULL;
 	int r = take_record(in, JAIL, n, j, e);
-	struct record_head h;
+	struct record_head h = {0};
 	if (r == 0)
 		r = take_bytes(in, &h, sizeof(h), e);
 	if (r == 0 && h.record != KIT)
@@ -401,7 +401,7 @@ static int take_all(struct in *in, struct daemon *d, struct err *e)
 {
 	int r = take_head(in, e);
 	while (r == 0 && in->n > 0) {
-		struct record_head h;
+		struct record_head h = {0};
 		r = take_bytes(in, &h, sizeof(h), e);
 		if (r < 0)
 			return r;

@@ -329,7 +329,7 @@ static void probe_objects(const struct probe *p)
 	        {LAYER_ROOTFS, probe_rootfs, "host's /usr read-only, /etc synthesized",
 	                "run agentboxd in the host's mount namespace"},
 	        {LAYER_INODES, probe_inodes, "an overlay a directory",
-	                "CONFIG_OVERLAY_FS (modprobe overlay); else filesystem: { private: false }"},
+	                "CONFIG_OVERLAY_FS (modprobe overlay); or filesystem: { private: false }"},
 	        {LAYER_DEV, probe_devpts, "six nodes, own devpts", "CONFIG_UNIX98_PTYS"},
 	        {LAYER_IDMAP, probe_idmap, "state's file system maps ids",
 	                "put the state directory on ext4, xfs, btrfs or (6.3) tmpfs"},

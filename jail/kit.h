@@ -28,7 +28,7 @@ struct kit {
 	int userns;    /* owned, as all fds here; "0 BASE 65536" */
 	int idmap;     /* user namespace "ID_STORE_BASE BASE 65536" for idmapped mounts */
 	int netns, ipcns, utsns;
-	int mntns; /* root.h; keeps the files reachable after the end */
+	int mntns;                       /* root.h; keeps the files reachable after the end */
 	int listeners[EGRESS_LISTENERS]; /* for agentbox-egress; keep them while it may restart */
 	struct net_ports ports;          /* likewise */
 	int mounts[KIT_MOUNTS];

@@ -87,8 +87,7 @@ static void visit_done(struct mounts_visit *v)
 
 int mounts_enter(struct mounts_visit *v, int mntns, struct err *e)
 {
-	*v = (struct mounts_visit){
-	        .ns = open("/proc/self/ns", O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+	*v = (struct mounts_visit){.ns = open("/proc/self/ns", O_RDONLY | O_DIRECTORY | O_CLOEXEC),
 	        .root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC),
 	        .cwd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC)};
 	v->home = v->ns < 0 ? -1 : openat(v->ns, "mnt", O_RDONLY | O_CLOEXEC);

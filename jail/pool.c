@@ -195,7 +195,7 @@ int pool_refill(struct pool *p, struct err *e)
 	for (uint32_t i = 0; p->set && i < p->set->count; i++) {
 		if (!p->wanted[i] || p->depth[i] >= want)
 			continue;
-		struct kit *k;
+		struct kit *k = NULL;
 		int r = make(p, i, &k, e);
 		if (r < 0) {
 			p->wanted[i] = false;

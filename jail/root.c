@@ -46,14 +46,14 @@ static int find_mount(const struct policy *p, const char *path)
 	return -1;
 }
 
-static int own_file(const struct policy *p, const struct template_mount *m, struct part *part,
-        struct err *e)
+static int own_file(
+        const struct policy *p, const struct template_mount *m, struct part *part, struct err *e)
 {
 	char parent[32], link[32];
 	int index = find_mount(p, m->path);
 	if (index < 0)
-		return err_set(e, -EBADMSG, "layer inodes: file %s is no mount of the policy",
-		        m->path);
+		return err_set(
+		        e, -EBADMSG, "layer inodes: file %s is no mount of the policy", m->path);
 	(void)snprintf(parent, sizeof(parent), TEMPLATE_PARENT, (unsigned)index);
 	(void)snprintf(link, sizeof(link), TEMPLATE_NAME, (unsigned)index);
 	ssize_t n = readlink(link, part->name, sizeof(part->name) - 1);
@@ -63,8 +63,8 @@ static int own_file(const struct policy *p, const struct template_mount *m, stru
 	return own_inodes(parent, m->attrs, e);
 }
 
-static int make_part(const struct policy *p, const struct template_mount *m, struct part *part,
-        struct err *e)
+static int make_part(
+        const struct policy *p, const struct template_mount *m, struct part *part, struct err *e)
 {
 	struct stat st;
 	part->path = m->path;
@@ -121,14 +121,14 @@ static int pick_file(struct part *part, struct err *e)
 
 static int enter_root(int root, struct err *e)
 {
-	if (move_mount(root, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH) < 0 ||
-	        fchdir(root) < 0 || chroot(".") < 0)
+	if (move_mount(root, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH) < 0 || fchdir(root) < 0 ||
+	        chroot(".") < 0)
 		return err_errno(e, "layer mountns: the jail's root");
 	return 0;
 }
 
-static int attach_all(struct part *parts, size_t nparts, const struct root_mount *mounts, size_t n,
-        struct err *e)
+static int attach_all(
+        struct part *parts, size_t nparts, const struct root_mount *mounts, size_t n, struct err *e)
 {
 	int r = 0;
 	for (size_t i = 0; r == 0 && i < nparts; i++)

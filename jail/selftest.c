@@ -336,8 +336,7 @@ static int make_scratch(int dir, struct err *e)
 	return take_fd(fd);
 }
 
-static int test(
-        const struct selftest_spec *s, uint32_t flags, struct findings *f, struct err *e)
+static int test(const struct selftest_spec *s, uint32_t flags, struct findings *f, struct err *e)
 {
 	auto_free struct policy *p = xnew(struct policy);
 	*p = (struct policy){

@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "jail/mounts.h"
 #include "jail/projects.h"
+#include "jail/shut.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -224,20 +225,9 @@ static int shut_in(const struct state *s)
 	auto_free char *at = xasprintf("%s/trash", s->path);
 	struct err e;
 	/* Before unshare: afterwards s->trash is a mount of another namespace, and not cloned.
-	 * Private like all mounts_clone makes: where the host's are shared, as under systemd,
-	 * pivot_root refuses a shared one. */
+	 * Private like all mounts_clone makes. */
 	auto_close int tree = mounts_clone(s->trash, "", MOUNTS_NSD, -1, &e);
-	if (tree < 0)
-		return tree;
-	if (unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC) < 0 ||
-	        mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
-		return -errno;
-	if (syscall(SYS_move_mount, tree, "", AT_FDCWD, at, MOVE_MOUNT_F_EMPTY_PATH) < 0)
-		return -errno;
-	if (fchdir(tree) < 0 || syscall(SYS_pivot_root, ".", ".") < 0 ||
-	        umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
-		return -errno;
-	return 0;
+	return tree < 0 ? tree : shut_tree(tree, at, &e);
 }
 
 static int empty_confined(const struct state *s, pid_t parent)

@@ -242,8 +242,7 @@ static int fill_dev(int dev, bool own, struct err *e)
 	};
 	int r = 0;
 	for (size_t i = 0; r == 0 && i < ARRAY_LEN(nodes); i++)
-		r = add_node(
-		        dev, nodes[i].name, makedev(nodes[i].major, nodes[i].minor), own, e);
+		r = add_node(dev, nodes[i].name, makedev(nodes[i].major, nodes[i].minor), own, e);
 	for (size_t i = 0; r == 0 && i < ARRAY_LEN(links); i++)
 		r = new_link(dev, links[i][0], links[i][1], e);
 	if (r == 0)
@@ -330,7 +329,7 @@ static int add_empty(int root, struct err *e)
 {
 	static const char *const options[] = {"size", "4k", "nr_inodes", "1", "mode", "0555", NULL};
 	int mount = mounts_new("tmpfs", MOUNTS_RO | MOUNT_ATTR_NOEXEC, options, e);
-	return mount < 0 ? mount : mounts_attach(mount, root, TEMPLATE_EMPTY + 1, e);
+	return mount < 0 ? mount : mounts_attach(mount, root, &TEMPLATE_EMPTY[1], e);
 }
 
 static int add_dirs(int root, struct err *e)
@@ -472,8 +471,8 @@ static int list_mounts(pid_t builder, struct template *t, struct err *e)
 		if (!at)
 			return err_set(e, -EBADMSG, "layer mountns: %s is not what it was", path);
 		t->mounts = xrealloc(t->mounts, t->nmounts + 1, sizeof(*t->mounts));
-		t->mounts[t->nmounts++] = (struct template_mount){
-		        .path = xstrdup(at), .attrs = attrs_of(options)};
+		t->mounts[t->nmounts++] =
+		        (struct template_mount){.path = xstrdup(at), .attrs = attrs_of(options)};
 	}
 	return 0;
 }
@@ -490,7 +489,7 @@ static int enter_bare(struct err *e)
 	auto_close int root = open(TEMPLATE_PLACE, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (root < 0)
 		return err_errno(e, "layer mountns: " TEMPLATE_PLACE);
-	r = new_dir(root, TEMPLATE_PLACE + 1, 0700, e);
+	r = new_dir(root, &TEMPLATE_PLACE[1], 0700, e);
 	if (r == 0)
 		r = mounts_restrict(root, MOUNT_ATTR_RDONLY, e);
 	return r < 0 ? r : enter_root(root, e);

@@ -1,9 +1,9 @@
 /*
  * view.h - what one jail sees beyond its kit's root: the list of mounts that the child attaches.
  *
- * A session's directories through the idmap, the agent's files, and binds.  Places for binds are made here: below /mnt in a small
- * read-only tmpfs of the jail, below /workspace in the workspace itself, walking
- * it by descriptors because a former run may have planted links.
+ * A session's directories through the idmap, the agent's files, and binds.  Places for binds are
+ * made here: below /mnt in a small read-only tmpfs of the jail, below /workspace in the workspace
+ * itself, walking it by descriptors because a former run may have planted links.
  */
 #ifndef JAIL_VIEW_H
 #define JAIL_VIEW_H

@@ -135,7 +135,7 @@ serve "$T/mirror" "$T/mirror.port"
 # No network here, and no key to sign with: the image's apt is told so.
 cat >"$T/tools/debootstrap" <<EOF
 #!/usr/bin/env bash
-[ "\$*" = "--variant=minbase stable $T/images/debian http://deb.debian.org/debian" ] || { echo "unknown: \$*"; exit 1; }
+[ "\$*" = "--variant=minbase stable $T/images/debian" ] || { echo "unknown: \$*"; exit 1; }
 . tests/integration/image.sh
 debian_image $T/images/debian apt
 mkdir -p $T/images/debian/etc/apt/apt.conf.d
@@ -145,7 +145,7 @@ chmod 755 "$T/tools/debootstrap"
 mkdir "$T/images"
 sed -n '/^# 1. an image/,/^```/p' docs/POLICY.md | grep -v '^```' | sed \
 	-e "s,/srv/images,$T/images,g" -e "s,/etc/agentbox,$T/etc,g" \
-	-e "s#upstream: \"https://deb.debian.org\"#upstream: \"http://127.0.0.1:$(cat "$T/mirror.port")\", allow_loopback: true#" >"$T/example.sh"
+	-e "s#upstream: \"https://mirror.example\"#upstream: \"http://127.0.0.1:$(cat "$T/mirror.port")\", allow_loopback: true#" >"$T/example.sh"
 is 'the example has its four steps' "$(grep -c '^# [1-4]\. ' "$T/example.sh")" 4
 PATH=$T/tools:$(cd "$BIN" && pwd):$PATH AGENTBOX_SOCKET=$T/sock bash -e "$T/example.sh" >"$T/said" 2>&1
 is 'and goes through' $? 0

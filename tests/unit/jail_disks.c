@@ -217,7 +217,8 @@ static void taken_over(const struct disks *d)
 	struct err e = {0};
 	must(session(d, id, &l, &k, &e) == 0 && k.method == JAIL_DISK_NONE, "a plain session");
 	(void)fill(k.workspace, "f", 3 * MIB);
-	ok(mkdirat(k.home, "dir", 0510) == 0 && symlinkat("/etc/passwd", k.home, "link") == 0 &&
+	ok(mkdirat(k.home, "dir", 0700) == 0 && fchmodat(k.home, "dir", 0510, 0) == 0 &&
+	                symlinkat("/etc/passwd", k.home, "link") == 0 &&
 	                mkfifoat(k.home, "fifo", 0600) == 0,
 	        "with all kinds of files");
 	disk_done(&k, NULL);
@@ -292,6 +293,7 @@ int main(void)
 	if (geteuid() != 0)
 		skip_all("needs root");
 	struct err e = {0};
+	(void)umask(0077); /* as agentboxd's: nobody else reads what is made here */
 	must(mkdtemp(root) != NULL, "a directory");
 	auto_free char *path = xasprintf("%s/state", root);
 	must(state_open(&state, path, &e) == 0, "a state directory %s", e.text);

@@ -98,7 +98,8 @@ static void test_carried(int memfd)
 	must(b && to.jails.count == 2 && to.jails.slots[9], "two jails, each in its slot");
 	ok(b->id == a->id && b->execs == 3 && b->made_ms == 12345 && b->table == &to.jails &&
 	                strcmp(b->run, "run_x") == 0 && b->kept.out == a->kept.out &&
-	                b->kept.in == -1 && b->l.kit->mntns == a->l.kit->mntns && b->l.stdio.in == -1,
+	                b->kept.in == -1 && b->l.kit->mntns == a->l.kit->mntns &&
+	                b->l.stdio.in == -1,
 	        "a jail as it was");
 	ok(b->l.kit->limits.pids == 99 && b->l.kit->listeners[2] == a->l.kit->listeners[2] &&
 	                b->l.kit->listeners[1] == -1 && b->l.kit->tree == &to.tree &&

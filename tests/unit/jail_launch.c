@@ -78,7 +78,8 @@ static void from_inside(void)
 	        {"cat /proc/keys /proc/key-users /proc/kallsyms /proc/interrupts 2>/dev/null | wc "
 	         "-c",
 	                "0", "masked files of /proc are empty"},
-	        {"cd /proc; cat softirqs vmstat zoneinfo buddyinfo cgroups pressure/* 2>/dev/null | "
+	        {"cd /proc; cat softirqs vmstat zoneinfo buddyinfo cgroups pressure/* 2>/dev/null "
+	         "| "
 	         "wc -c",
 	                "0", "counters of the machine are empty"},
 	        {"sh -c 'echo 1 >/proc/sys/vm/drop_caches' "

@@ -230,7 +230,8 @@ static void test_listen(void)
 
 /* ---- children ---- */
 
-static int run(const char *script, const int *fds, int nfds, bool no_network, char *out, size_t n)
+static int run(const char *script, const int *fds, int nfds, bool no_network, uid_t shut_in,
+        char *out, size_t n)
 {
 	int ends[2];
 	if (pipe2(ends, O_CLOEXEC) < 0)
@@ -243,7 +244,10 @@ static int run(const char *script, const int *fds, int nfds, bool no_network, ch
 	        .fds = fds,
 	        .nfds = nfds,
 	        .stderr_fd = ends[1],
-	        .no_network = no_network};
+	        .no_network = no_network,
+	        .shut_in = shut_in,
+	        .uid = shut_in,
+	        .reads_all = shut_in};
 	struct child c = CHILD_NONE;
 	struct err e = {0};
 	int r = child_start(&spec, &c, &e);
@@ -260,7 +264,7 @@ static void test_child(void)
 {
 	char out[4096];
 	setenv("SECRET", "hush", 1);
-	int s = run("env | sort >&2", NULL, 0, false, out, sizeof(out));
+	int s = run("env | sort >&2", NULL, 0, false, 0, out, sizeof(out));
 	if (!ok(WIFEXITED(s) && strstr(out, "EXTRA=yes") && strstr(out, "PATH=") &&
 	                    !strstr(out, "SECRET"),
 	            "the environment is PATH and what was given"))
@@ -270,7 +274,7 @@ static void test_child(void)
 	/* Crossed over: each sits on the other's place. */
 	int x = fcntl(a, F_DUPFD, 30), y = fcntl(b, F_DUPFD, 3);
 	const int fds[] = {x, y};
-	s = run("ls -l /proc/self/fd | grep -o '[0-9]* -> .*' >&2", fds, 2, false, out,
+	s = run("ls -l /proc/self/fd | grep -o '[0-9]* -> .*' >&2", fds, 2, false, 0, out,
 	        sizeof(out));
 	ok(strstr(out, "3 -> /etc/hostname") && strstr(out, "4 -> /\n") && !strstr(out, "6 -> ") &&
 	                strstr(out, "0 -> /dev/null"),
@@ -281,8 +285,22 @@ static void test_child(void)
 	fd_close(b);
 	fd_close(x);
 	fd_close(y);
-	s = run("cat /proc/net/dev >&2", NULL, 0, true, out, sizeof(out));
+	s = run("cat /proc/net/dev >&2", NULL, 0, true, 0, out, sizeof(out));
 	ok(strstr(out, "lo:") && !strstr(out, "eth"), "without a network: lo alone");
+	s = run("cd /; echo * proc/* >&2; ls /proc/self/root/ >&2; cat /proc/1/status >&2 || echo "
+	        ">x",
+	        NULL, 0, false, 4242, out, sizeof(out));
+	printf("# %.300s\n", out);
+	ok(strstr(out, " usr") && strstr(out, " proc/self") && strstr(out, "\nusr\n") &&
+	                !strstr(out, "etc") && !strstr(out, "home") && !strstr(out, "root ") &&
+	                !strstr(out, "Pid:"),
+	        "shut in: the host's programs, itself, and nothing else");
+	ok(strstr(out, "Read-only"), "which it cannot change");
+	s = run("cat /proc/self/status /proc/self/net/dev >&2", NULL, 0, false, 4242, out,
+	        sizeof(out));
+	ok(strstr(out, "CapEff:\t0000000000000002") && strstr(out, "Uid:\t4242\t4242\t4242\t4242"),
+	        "as somebody else, with the capability to read");
+	ok(strstr(out, "lo:") && !strstr(out, "eth"), "without a network");
 	struct child c = CHILD_NONE;
 	struct err e = {0};
 	const char *const argv[] = {"x", NULL};
