@@ -92,11 +92,12 @@ like 'a transfer is cut when the relay is killed' "$(cat "$T/out")" '^cut (18|52
 like 'and the same jail goes on with the next' "$(cat "$T/out")" 'hello from good'
 # A new agentboxd and a new relay under a living jail, and its listeners with it.
 built=$BIN
-mkdir "$T/bin"
-cp "$built"/agentboxd "$built"/agentbox-* "$T/bin/"
+mkdir "$T/bin" "$T/share"
+ln -s "$PWD/harnesses" "$T/share/harnesses"
+cp "$built"/agentboxd "$built"/agentbox-* "$built"/abctl "$T/bin/"
 stop_daemon
 BIN=$T/bin
-start_daemon --config "$T/etc/agentboxd.yaml" || { echo 'not ok - start again'; exit 1; }
+start_daemon --config "$T/etc/agentboxd.yaml" --share "$T/share" || { echo 'not ok - start again'; exit 1; }
 BIN=$built
 abctl jail --policy web -- sh -c 'echo up; read -r line; printf hi | timeout 20 socat - tcp:good.example:7' <"$T/line" >"$T/out" 2>/dev/null &
 after=$!
