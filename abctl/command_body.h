@@ -21,10 +21,8 @@ struct command_args {
 	        "a variable of the command's environment"},                                        \
 	        {"cwd", 'C', OPT_TEXT, offsetof(struct command_args, cwd), "DIR",                  \
 	                "its working directory, in the jail"},                                     \
-	{                                                                                          \
-		"tty", 't', OPT_FLAG, offsetof(struct command_args, tty), NULL,                    \
-		        "give it a terminal"                                                       \
-	},                                                                                         \
+	        {"tty", 't', OPT_FLAG, offsetof(struct command_args, tty), NULL,                   \
+	                "give it a terminal"},                                                     \
 	{                                                                                          \
 		"quiet", 'q', OPT_FLAG, offsetof(struct command_args, quiet), NULL,                \
 		        "say nothing about connections that were refused"                          \

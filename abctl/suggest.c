@@ -56,8 +56,8 @@ static void on_event(struct refusals *r, const char *text, size_t n)
 		begin(r, json_str(event, "policy", "default"));
 	} else if (strcmp(type, "tool.call") == 0) {
 		free(r->doing);
-		r->doing = xasprintf("%s %.80s", json_str(event, "name", "tool"),
-		        json_str(event, "title", ""));
+		r->doing = xasprintf(
+		        "%s %.80s", json_str(event, "name", "tool"), json_str(event, "title", ""));
 	} else if (strcmp(type, "tool.result") == 0) {
 		free(take(r->doing));
 	} else if (strcmp(type, "egress.denied") == 0) {

@@ -39,7 +39,8 @@ static int listening(unsigned port)
 	struct sockaddr_in a = bed_address("127.0.0.1", port);
 	int t = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
 	setsockopt(t, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-	must(bind(t, (const struct sockaddr *)&a, sizeof(a)) == 0 && listen(t, 4096) == 0, "server");
+	must(bind(t, (const struct sockaddr *)&a, sizeof(a)) == 0 && listen(t, 4096) == 0,
+	        "server");
 	return t;
 }
 
@@ -91,7 +92,8 @@ static void bare_relay(void)
 		ssize_t n;
 		while ((n = splice(in, NULL, pipes[1], NULL, 256 << 10, SPLICE_F_MOVE)) > 0)
 			while (n > 0) {
-				ssize_t k = splice(pipes[0], NULL, up, NULL, (size_t)n, SPLICE_F_MOVE);
+				ssize_t k =
+				        splice(pipes[0], NULL, up, NULL, (size_t)n, SPLICE_F_MOVE);
 				if (k <= 0)
 					_exit(1);
 				n -= k;

@@ -23,7 +23,7 @@ struct client_kind {
 	/* Another egress has the listeners.  `cut` NULL: what is under way goes on, nothing new is
 	 * begun; else it ends now and this is why.  NULL: it is short enough to be left alone. */
 	void (*leave)(struct client *c, const char *cut);
-	void (*free)(struct client *c); /* after the end: what it owns, and itself */
+	void (*free)(struct client *c);   /* after the end: what it owns, and itself */
 	void (*follow)(struct client *c); /* the jail's policy has changed; may be NULL */
 };
 

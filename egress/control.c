@@ -95,8 +95,8 @@ static int on_policies(struct control *c, const void *msg, int fds[MSG_FDS], str
 	books_replace(c, set);
 	free(c->set);
 	c->set = take(set);
-	c->services->prices = (struct price_list){
-	        .prices = c->set->config.prices, .n = c->set->config.nprices};
+	c->services->prices =
+	        (struct price_list){.prices = c->set->config.prices, .n = c->set->config.nprices};
 	follow(c);
 	log_debug("policies of generation %llu in use", (unsigned long long)c->set->generation);
 	reply(c, EGRESS_READY, 0);

@@ -136,8 +136,7 @@ static bool judge_rule(struct http_conn *c, const struct http_head *h, struct gr
 	c->x.rule = i;
 	if (p->rules[i].protocol != RULE_HTTP) {
 		refuse_unless(c, 403, EGRESS_REMEDY_PROTOCOL, "http: %.60s:%u is allowed as %s",
-		        c->x.name, c->place.port,
-		        rule_protocol_name(p->rules[i].protocol));
+		        c->x.name, c->place.port, rule_protocol_name(p->rules[i].protocol));
 		return false;
 	}
 	*ret = (struct grant){.rule = &p->rules[i]};

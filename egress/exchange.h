@@ -62,7 +62,7 @@ struct exchange {
 	bool paused;
 	bool waiting; /* for the rate of its rule */
 	struct charge charge;
-	bool spent;   /* its rule's bytes are used up */
+	bool spent; /* its rule's bytes are used up */
 };
 
 void exchange_init(struct exchange *x);

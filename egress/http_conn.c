@@ -58,8 +58,7 @@ void http_conn_flush(struct http_conn *c)
 	http_conn_interest(c);
 }
 
-void http_conn_refuse(
-        struct http_conn *c, int status, struct report_of what, const char *reason)
+void http_conn_refuse(struct http_conn *c, int status, struct report_of what, const char *reason)
 {
 	what.protocol = EGRESS_PROTOCOL_HTTP;
 	what.policy = &c->client.jail->names.book->policy;
@@ -253,8 +252,7 @@ static void on_follow(struct client *client)
 	exchange_follow(container_of(client, struct http_conn, client));
 }
 
-static const struct client_kind kind = {
-        .ready = on_ready,
+static const struct client_kind kind = {.ready = on_ready,
         .late = on_late,
         .leave = on_leave,
         .free = on_free,

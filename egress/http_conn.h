@@ -40,7 +40,7 @@ struct http_conn {
 	size_t discarded;               /* in LINGER */
 	char address[ADDRESS_TEXT_MAX]; /* that was dialled */
 	struct place place;
-	bool used; /* a request was answered: its jail knows that it may be closed */
+	bool used;         /* a request was answered: its jail knows that it may be closed */
 	struct exchange x; /* in EXCHANGE */
 };
 
@@ -51,8 +51,7 @@ void http_conn_accept(struct jail *j, int fd, const struct place *p, const char 
 
 /* A whole answer of our own, after which the connection is closed.  The reason becomes an event
  * and the text of the answer's JSON.  `what`: host, port, remedy and rule are the caller's. */
-void http_conn_refuse(
-        struct http_conn *c, int status, struct report_of what, const char *reason);
+void http_conn_refuse(struct http_conn *c, int status, struct report_of what, const char *reason);
 /* Sends what is in `out` as far as the socket takes it; may end the connection. */
 void http_conn_flush(struct http_conn *c);
 /* The exchange is over and `out` holds its end: next request, or close. */

@@ -137,8 +137,8 @@ static void refuse_packet(struct jail *j, const struct packet *p)
 	uint32_t v4;
 	if (inet_pton(AF_INET, p->address, &v4) == 1)
 		at = names_at(&j->names, ntohl(v4));
-	snprintf(reason, sizeof(reason), "%s: port %u is not served in policy '%.40s'",
-	        p->protocol, p->port, j->names.book->policy.name);
+	snprintf(reason, sizeof(reason), "%s: port %u is not served in policy '%.40s'", p->protocol,
+	        p->port, j->names.book->policy.name);
 	bool tcp = strcmp(p->protocol, "tcp") == 0;
 	const struct report_of what = {.host = at.kind == NAME_NONE ? p->address : at.host,
 	        .port = p->port,

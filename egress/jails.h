@@ -42,9 +42,9 @@ struct services {
 	struct list jails; /* of struct jail.link */
 	struct ledger ledger;
 	struct price_list prices; /* of the policies in use */
-	int control;       /* owned */
-	struct timer tick; /* armed while there are jails */
-	bool draining;     /* another process has the listeners; the end when nothing is open */
+	int control;              /* owned */
+	struct timer tick;        /* armed while there are jails */
+	bool draining; /* another process has the listeners; the end when nothing is open */
 };
 
 struct listener {

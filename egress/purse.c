@@ -163,7 +163,7 @@ bool purse_allows(
 
 bool purse_may_move(struct purse *p, const struct policy *policy, const char *secret)
 {
-	struct purse_met met;
+	struct purse_met met = {0};
 	return allows(p, policy, secret, true, &met);
 }
 

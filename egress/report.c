@@ -88,8 +88,8 @@ static void add(struct report *r, const struct jail_egress *m)
 		send_slot(r, s, now);
 }
 
-static void report(struct report *r, struct jail_egress *m, const struct report_of *what,
-        const char *reason)
+static void report(
+        struct report *r, struct jail_egress *m, const struct report_of *what, const char *reason)
 {
 	m->port = what->port;
 	m->protocol = what->protocol;

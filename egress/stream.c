@@ -320,8 +320,7 @@ static void judge(struct stream *s, const char *name)
 		        name);
 	else if (policy_of(s)->rules[rule].protocol != RULE_TLS)
 		refuse(s, EGRESS_REMEDY_PROTOCOL, "tls: %.60s:%u is allowed as %s", name,
-		        s->place.port,
-		        rule_protocol_name(policy_of(s)->rules[rule].protocol));
+		        s->place.port, rule_protocol_name(policy_of(s)->rules[rule].protocol));
 	else
 		dial(s);
 }
@@ -419,8 +418,7 @@ static void on_follow(struct client *c)
 	}
 }
 
-static const struct client_kind kind = {
-        .ready = on_ready,
+static const struct client_kind kind = {.ready = on_ready,
         .late = on_late,
         .leave = on_leave,
         .free = on_free,

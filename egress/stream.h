@@ -49,8 +49,8 @@ struct stream {
 	int rule;                   /* of the jail's policy as it is now */
 	bool waiting;               /* for the rate of its rule */
 	enum egress_protocol spoken;
-	struct stream_dial *dial;   /* owned, until there is a connection */
-	uint8_t *hello;             /* owned, until it was sent */
+	struct stream_dial *dial; /* owned, until there is a connection */
+	uint8_t *hello;           /* owned, until it was sent */
 	size_t nhello;
 	struct watch outside;
 	int fd; /* owned: outside; -1 until RELAY */

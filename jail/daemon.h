@@ -67,9 +67,9 @@ struct daemon {
 
 	struct policies *policies; /* owned */
 	uint64_t generation;
-	char *credentials;                 /* owned: $CREDENTIALS_DIRECTORY, or NULL */
-	int secrets;                       /* owned memfd */
-	int secret_files;                  /* owned inotify, or -1 */
+	char *credentials; /* owned: $CREDENTIALS_DIRECTORY, or NULL */
+	int secrets;       /* owned memfd */
+	int secret_files;  /* owned inotify, or -1 */
 	struct watch secret_files_watch;
 	struct alarm secrets_alarm; /* after a change, when there was time for more of them */
 	char *exposed[POLICY_EXPOSED + 1]; /* owned "K=V" for the supervisor, NULL-terminated */

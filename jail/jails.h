@@ -55,11 +55,11 @@ struct jail {
 	int64_t untaken_ms;    /* monotonic: since when */
 	struct alarm take;     /* looks whether it has */
 	uint64_t egress_bytes;
-	char user[ACCOUNT_ID];  /* "" or whose account it spends from */
-	struct budget budget;   /* narrower than the policy's, of the run */
-	struct tokens tokens;   /* what it has used: */
+	char user[ACCOUNT_ID]; /* "" or whose account it spends from */
+	struct budget budget;  /* narrower than the policy's, of the run */
+	struct tokens tokens;  /* what it has used: */
 	struct spending spent;
-	bool has_egress; /* egress was told of it */
+	bool has_egress;      /* egress was told of it */
 	uint32_t events_lost; /* of egress, that were not told */
 	struct watch control, pidfd, events;
 	struct alarm recheck; /* cgroup.events can be late or missing */

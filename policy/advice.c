@@ -112,8 +112,8 @@ bool advice_entry(const struct advice *a, char to[ADVICE_ENTRY_MAX])
 	enum rule_protocol p = protocol_for(a);
 	if (!plain_name(a->host, name))
 		snprintf(to, ADVICE_ENTRY_MAX,
-		        "{ addresses: [\"%s\"], protocol: raw, ports: [%u] }",
-		        a->host, port ? port : 443);
+		        "{ addresses: [\"%s\"], protocol: raw, ports: [%u] }", a->host,
+		        port ? port : 443);
 	else if (p == RULE_TLS && port == 443)
 		snprintf(to, ADVICE_ENTRY_MAX, "%s", name);
 	else if (p == RULE_TLS || (p == RULE_HTTP && port == 80))

@@ -196,9 +196,9 @@ static size_t fill(const struct job *j, struct policy_set *s)
 	}
 	const struct keys_ctx k = {
 	        .file = j->config.label, .e = &e, .note = report_note, .note_ctx = stderr};
-	int r = j->config.text ? config_parse(&k, &j->idents, j->config.text, j->config.len,
-	                                 &s->config)
-	                       : config_defaults(&j->idents, &s->config, &e);
+	int r = j->config.text
+	                ? config_parse(&k, &j->idents, j->config.text, j->config.len, &s->config)
+	                : config_defaults(&j->idents, &s->config, &e);
 	if (r < 0) {
 		report_error(stderr, &e);
 		faults++;

@@ -60,12 +60,13 @@ static int set_group(const struct keys_ctx *k, const struct yaml_node *n, void *
 }
 
 /* Exactly one of these says where a secret is. */
-static const char *const secret_sources[] = {
-        [SECRET_FILE] = "file", [SECRET_ENV] = "env", [SECRET_CREDENTIAL] = "credential",
-        [SECRET_COMMAND] = "command", NULL};
+static const char *const secret_sources[] = {[SECRET_FILE] = "file",
+        [SECRET_ENV] = "env",
+        [SECRET_CREDENTIAL] = "credential",
+        [SECRET_COMMAND] = "command",
+        NULL};
 
-static int set_command(
-        const struct keys_ctx *k, const struct yaml_node *n, struct secret_def *s)
+static int set_command(const struct keys_ctx *k, const struct yaml_node *n, struct secret_def *s)
 {
 	size_t at = 0;
 	int r = keys_kind(k, n, YAML_SEQ);

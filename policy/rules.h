@@ -87,7 +87,7 @@ int rules_for_address(
         const struct policy_rule *rules, size_t n, const uint8_t mapped[16], unsigned port);
 bool rule_has_port(const struct policy_rule *r, unsigned port);
 
-/* "*.example.com:443,8443", "10.0.0.0/8:5432", "registry.npmjs.org:443 of @npm". */
+/* "*.example.com:443,8443", "10.0.0.0/8:5432", "pypi.org:443 of @pypi". */
 void rule_text(const struct policy_rule *r, char to[RULE_TEXT_MAX]);
 const char *rule_protocol_name(uint32_t protocol);
 

@@ -118,9 +118,8 @@ static int read_refusals(struct suggestion *s)
 {
 	char *line = NULL;
 	size_t room = 0;
-	ssize_t n;
 	int bad = 0;
-	while (!bad && (n = getline(&line, &room, stdin)) > 0) {
+	while (!bad && getline(&line, &room, stdin) > 0) {
 		char *f[FIELDS], *rest = line;
 		size_t k = 0;
 		line[strcspn(line, "\n")] = '\0';

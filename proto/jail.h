@@ -49,7 +49,7 @@ enum jail_msg {
 	                     takes them up */
 	JAIL_LOST,        /* struct jail_lost: events that could not be kept for a supervisor */
 	JAIL_FOUND,       /* struct jail_found; fds: stdin if FOUND_STDIN, then stdout and stderr */
-	JAIL_USED,        /* struct jail_used: what a jail, and those who pay for it, have used up */
+	JAIL_USED,        /* struct jail_used: what a jail and those who pay for it used */
 	JAIL_BUDGET,      /* struct jail_budget: a request was refused, a budget is used up */
 };
 
@@ -280,9 +280,9 @@ struct jail_egress {
 	uint32_t remedy;              /* enum egress_remedy; DENIED: what would let it through */
 	uint32_t times;               /* how many it stands for */
 	uint32_t pad;
-	char host[POLICY_HOST_MAX];   /* name where one is known, else the address */
-	char policy[NAME_MAX_LEN];    /* whose rules decided */
-	char rule[RULE_TEXT_MAX];     /* the one that did; "": none */
+	char host[POLICY_HOST_MAX]; /* name where one is known, else the address */
+	char policy[NAME_MAX_LEN];  /* whose rules decided */
+	char rule[RULE_TEXT_MAX];   /* the one that did; "": none */
 	char reason[128];
 };
 

@@ -36,8 +36,8 @@ struct daemon {
 	char unreadable[DAEMON_UNREADABLE][ID_MAX];
 	unsigned next_unreadable;
 	int64_t spent_day; /* when old accounts were forgotten last (purses.c) */
-	bool failed;   /* it ends because it cannot go on */
-	bool draining; /* no new runs: the daemon is about to stop */
+	bool failed;       /* it ends because it cannot go on */
+	bool draining;     /* no new runs: the daemon is about to stop */
 };
 
 #endif

@@ -69,7 +69,8 @@ static const struct schema schemas[] = {
 	{ "Event", "seq:i ts:s session:s run:s type:s", NULL },
 	{ "EgressEvent",
 	  "ts:s jail:i session:s run:s type:s=egress.denied|egress.allowed|egress.lost "
-	  "host:s port:i protocol:s=dns|tls|http|raw|tcp|udp reason:s policy:s rule:s times:i bytesIn:i "
+	  "host:s port:i protocol:s=dns|tls|http|raw|tcp|udp reason:s policy:s rule:s times:i "
+	  "bytesIn:i "
 	  "bytesOut:i add:s hint:s count:i", NULL },
 	{ "EgressHost", "host:s port:i requests:i denied:i bytesIn:i bytesOut:i", NULL },
 	{ "EgressTotals", "denied:i allowed:i bytesIn:i bytesOut:i hosts:[EgressHost]", NULL },

@@ -38,9 +38,9 @@ enum {
 	HANGUP_MS = 2000, /* between SIGHUP and SIGKILL when the client left an exec */
 	/* A client that closed its sending side only: how often to look for the rest. */
 	HALF_CLOSED_MS = 1000,
-	CONTROL_MAX = 64 << 10, /* notices and the exit frame */
+	CONTROL_MAX = 64 << 10,                 /* notices and the exit frame */
 	NOTICES_ROOM = CONTROL_MAX - (8 << 10), /* for notices */
-	SMALL_MAX = 4,          /* payload of a signal or resize frame */
+	SMALL_MAX = 4,                          /* payload of a signal or resize frame */
 	LANE_BYTES = STDIO_HEAD + STDIO_FRAME_MAX,
 };
 

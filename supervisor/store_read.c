@@ -202,8 +202,8 @@ static void spent_row(const struct db_row *r, void *ctx)
 	s->unpriced = (uint64_t)db_int(r, 4);
 }
 
-int store_spent(struct store *st, uint32_t scope, const char *id, int64_t day,
-        struct spending *ret, struct err *e)
+int store_spent(struct store *st, uint32_t scope, const char *id, int64_t day, struct spending *ret,
+        struct err *e)
 {
 	struct spending s = {0};
 	const struct db_param p[] = {db_i(scope), db_t(id), db_i(day)};

@@ -284,8 +284,8 @@ static inline void bed_model(int s, const char *p)
 	const char *name = strstr(p, "/meter/") + 7;
 	bool cut = strncmp(name, "cut/", 4) == 0, events = false;
 	char path[128], head[256];
-	snprintf(path, sizeof(path), "tests/fixtures/meter/%.*s", (int)strcspn(name + 4 * cut, " ?"),
-	        name + 4 * cut);
+	snprintf(path, sizeof(path), "tests/fixtures/meter/%.*s",
+	        (int)strcspn(name + 4 * cut, " ?"), name + 4 * cut);
 	events = strstr(path, ".sse") != NULL;
 	auto_free char *text = NULL;
 	size_t n = 0;

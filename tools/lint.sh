@@ -90,9 +90,9 @@ need shellcheck && step 'shellcheck' scripts
 need mandoc && step 'mandoc' mandoc -Tlint -Wwarning docs/man/*.[158]
 
 words() {
-	# the project speaks of itself alone
+	# the project speaks of itself alone; hosts of registries are data of policies
 	! git grep --untracked -nIE '(^|[^[:alnum:]_.-])/work/|\.\./shared|registry\.npmjs|deb\.debian\.org' -- . \
-		':!tools/lint.sh' ':!policy/builtin/groups.yaml' ':!tests/tools' ':!tests/integration/82-broker.t'
+		':!tools/lint.sh' ':!policy/builtin/groups.yaml' ':!tests/tools'
 }
 step 'words' words
 exit $failed

@@ -15,7 +15,7 @@ cat >"$T/etc/harnesses/tries.md" <<'MD'
 ---
 backend: exec
 policy: web
-command: [sh, -c, "curl -sS -m 20 -o x https://good.example/x; for i in 1 2 3; do getent hosts registry.npmjs.org; done; getent hosts other.example; curl -s -m 20 http://169.254.169.254/; curl -s -m 20 http://good.example:8443/; curl -s -m 20 telnet://10.9.9.9:5432; echo done"]
+command: [sh, -c, "curl -sS -m 20 -o x https://good.example/x; for i in 1 2 3; do getent hosts pypi.org; done; getent hosts other.example; curl -s -m 20 http://169.254.169.254/; curl -s -m 20 http://good.example:8443/; curl -s -m 20 telnet://10.9.9.9:5432; echo done"]
 ---
 MD
 sed 's/^policy: web/policy: default/' "$T/etc/harnesses/tries.md" >"$T/etc/harnesses/plain.md"
@@ -28,17 +28,17 @@ abctl run tries -s u/tries -p x --json >"$T/run"
 run=$(json 'l.run' <"$T/run")
 denied() { json "(e.filter(x=>x.type==='egress.denied'&&x.host==='$1')[0]||{}).$2" <"$T/run"; }
 is 'a run that tries' "$(json 'l.result.status' <"$T/run")" succeeded
-is 'a refusal says what was spoken' "$(denied registry.npmjs.org protocol)" dns
-is 'whose policy' "$(denied registry.npmjs.org policy)" web
-is 'what to add' "$(denied registry.npmjs.org add)" registry.npmjs.org
-is 'and where' "$(denied registry.npmjs.org hint)" "add \`registry.npmjs.org\` to egress.allow of policy 'web'"
+is 'a refusal says what was spoken' "$(denied pypi.org protocol)" dns
+is 'whose policy' "$(denied pypi.org policy)" web
+is 'what to add' "$(denied pypi.org add)" pypi.org
+is 'and where' "$(denied pypi.org hint)" "add \`pypi.org\` to egress.allow of policy 'web'"
 is 'a name on another port' "$(denied good.example add)" '"good.example:8443"'
 is 'no advice to reach metadata services' "$(denied 169.254.169.254 hint) $(denied 169.254.169.254 add)" 'undefined undefined'
 is 'what went out names its rule' "$(json 'e.filter(x=>x.type==="egress.allowed")[0].rule' <"$T/run")" good.example:443
-like 'the log has it' "$(cat "$T/log")" "r=$run: jail [0-9]+: egress denied: registry.npmjs.org:53 \(dns\).*no rule has it; add .registry.npmjs.org"
+like 'the log has it' "$(cat "$T/log")" "r=$run: jail [0-9]+: egress denied: pypi.org:53 \(dns\).*no rule has it; add .pypi.org"
 
 is 'totals: what was refused' "$(json 'l.result.egress.denied===e.filter(x=>x.type==="egress.denied").reduce((n,x)=>n+(x.times||1),0)' <"$T/run")" true
-is 'repeats are counted' "$(json 'l.result.egress.hosts.find(x=>x.host==="registry.npmjs.org").denied>=3' <"$T/run")" true
+is 'repeats are counted' "$(json 'l.result.egress.hosts.find(x=>x.host==="pypi.org").denied>=3' <"$T/run")" true
 is 'totals: what was let out' "$(json 'l.result.egress.allowed' <"$T/run")" 1
 is 'with its bytes' "$(json 'l.result.egress.bytesIn>100000&&l.result.egress.hosts[0].host==="good.example"&&l.result.egress.hosts[0].bytesIn===l.result.egress.bytesIn' <"$T/run")" true
 is 'which are those that were counted for the jail' "$(json 'l.result.resources.egressBytes===l.result.egress.bytesIn+l.result.egress.bytesOut' <"$T/run")" true
@@ -66,13 +66,13 @@ abctl policy suggest "$plain" >"$T/suggested.yaml" 2>"$T/err"
 is 'a policy is suggested' $? 0
 ok 'that passes lint' abctl policy lint "$T/suggested.yaml"
 like 'it extends the one of the run' "$(cat "$T/suggested.yaml")" '^extends: default$'
-like 'a known host becomes its group' "$(cat "$T/suggested.yaml")" '^    - "@npm"$'
-like 'with what was asked for, and how often' "$(cat "$T/suggested.yaml")" '^    # refused ([3-9]|[1-9][0-9]+) times: registry.npmjs.org'
+like 'a known host becomes its group' "$(cat "$T/suggested.yaml")" '^    - "@pypi"$'
+like 'with what was asked for, and how often' "$(cat "$T/suggested.yaml")" '^    # refused ([3-9]|[1-9][0-9]+) times: pypi.org'
 like 'others as they are' "$(cat "$T/suggested.yaml")" '^    - other.example$'
 like 'metadata services are remarks' "$(cat "$T/suggested.yaml")" '^# not allowed: 169.254.169.254:80, refused [0-9]+ times?: '
 like 'and say why' "$(grep 169.254 "$T/suggested.yaml")" 'an address of metadata services'
 like 'numbers too' "$(cat "$T/suggested.yaml")" '^# not allowed: 10.9.9.9:5432, '
-like 'it would have allowed it' "$(abctl policy explain "$T/suggested.yaml" host registry.npmjs.org:443)" 'allowed'
+like 'it would have allowed it' "$(abctl policy explain "$T/suggested.yaml" host pypi.org:443)" 'allowed'
 abctl policy suggest u/tries >"$T/session.yaml"
 like 'of a session, with a policy that is not readable here' "$(cat "$T/session.yaml")" "^# Policy 'web' cannot be read here"
 ok 'that passes lint, too' abctl policy lint "$T/session.yaml"

@@ -173,7 +173,8 @@ static void refusals(void)
 	        "\"hint\":\"add it\"}",
 	        "{\"type\":\"egress.denied\",\"host\":\"a.b\",\"port\":53,\"reason\":\"no\","
 	        "\"hint\":\"add it\",\"times\":4}",
-	        "{\"type\":\"run.done\",\"result\":{\"status\":\"succeeded\",\"egress\":{\"denied\":5,"
+	        "{\"type\":\"run.done\",\"result\":{\"status\":\"succeeded\",\"egress\":{"
+	        "\"denied\":5,"
 	        "\"bytesIn\":2048,\"bytesOut\":1024}}}"};
 	struct render_options o = {.width = 200};
 	struct render *r = render_new(&o);

@@ -92,7 +92,8 @@ static void test_commands(void)
 	is_str(value_of(fd, "CLEAN"), "clean", "and a clean environment");
 	ok(!value_of(fd, "FAILS") && !value_of(fd, "LENGTHY") && !value_of(fd, "TWO"),
 	        "what fails, is too long or two lines is no value");
-	ok(strstr(troubles.p, "secret FAILS: its command ended with exit code 3: it has no value") &&
+	ok(strstr(troubles.p,
+	           "secret FAILS: its command ended with exit code 3: it has no value") &&
 	                strstr(troubles.p, "secret LENGTHY: ") && strstr(troubles.p, "TWO: ") &&
 	                !strstr(troubles.p, "half"),
 	        "which is said, without what it printed");

@@ -44,8 +44,9 @@ static void test_entries(void)
 		const struct advice a = {ALLOW, all[i].protocol, all[i].host, all[i].port, "p", ""};
 		bool is = advice_entry(&a, got);
 		if (!all[i].entry)
-			ok(!is && advice_why_none(&a) && !advice_hint(&a, hint), "none for %s:%u: %s",
-			        a.host, a.port, advice_why_none(&a) ? advice_why_none(&a) : "?");
+			ok(!is && advice_why_none(&a) && !advice_hint(&a, hint),
+			        "none for %s:%u: %s", a.host, a.port,
+			        advice_why_none(&a) ? advice_why_none(&a) : "?");
 		else
 			is_str(got, all[i].entry, "%s", egress_protocol_name(a.protocol));
 	}

@@ -14,7 +14,7 @@ static int parse(const char *text)
 static const char everything[] =
         "egress:\n"
         "  allow:\n"
-        "    - '@npm'\n"
+        "    - '@pypi'\n"
         "    - registry.example.com\n"
         "    - '*.example.com:8443'\n"
         "    - archive.example.com:80\n"
@@ -38,8 +38,8 @@ static void all_of_it(void)
 	const struct policy *p = parsed;
 	uint32_t n = p->nrules;
 	must(n > 6, "a group is several rules");
-	is_str(p->rules[0].host, "registry.npmjs.org", "the first of a group");
-	is_str(p->rules[0].group, "npm", "and its name");
+	is_str(p->rules[0].host, "pypi.org", "the first of a group");
+	is_str(p->rules[0].group, "pypi", "and its name");
 	const struct policy_rule *r = &p->rules[n - 6];
 	ok(strcmp(r[0].host, "registry.example.com") == 0 && r[0].protocol == RULE_TLS &&
 	                r[0].nports == 1 && r[0].ports[0] == 443 && !r[0].group[0],

@@ -43,7 +43,8 @@ static void test_words(void)
 	is_str(json_str(j, "type", ""), "egress.denied", "a refusal");
 	is_str(json_str(j, "protocol", ""), "tls", "what was spoken");
 	is_str(json_str(j, "add", ""), "a.example", "what to add");
-	is_str(json_str(j, "hint", ""), "add `a.example` to egress.allow of policy 'p'", "and where");
+	is_str(json_str(j, "hint", ""), "add `a.example` to egress.allow of policy 'p'",
+	        "and where");
 	ok(json_int(j, "times", 0) == 3 && !json_get(j, "rule") && !json_get(j, "bytesIn"),
 	        "three times, no rule, no bytes");
 	is_str(json_str(k, "rule", ""), "*.example:443", "what went out names its rule");
@@ -53,8 +54,8 @@ static void test_words(void)
 	auto_buf struct buf b = BUF_INIT(EGRESS_NEWS_MAX);
 	egress_news_notice(&no, &b);
 	auto_json struct json *notice = json_parse(b.p, b.len, NULL);
-	is_str(json_str(notice, "message", ""),
-	        "egress denied: a.example:443 (tls): why (3 times)", "a notice");
+	is_str(json_str(notice, "message", ""), "egress denied: a.example:443 (tls): why (3 times)",
+	        "a notice");
 }
 
 static void test_sums(void)
