@@ -313,7 +313,7 @@ static bool may_spend(
         struct http_conn *c, const struct policy_inject *in, const struct http_head *h)
 {
 	struct jail *j = c->client.jail;
-	struct purse_met met;
+	struct purse_met met = {0};
 	if (charge_begin(&c->x.charge, &j->purse, &j->names.book->policy, in, h, &met))
 		return true;
 	refuse(c, 429, "%s", met.reason);
