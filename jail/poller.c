@@ -108,7 +108,10 @@ int poller_run(struct poller *p, struct err *e)
 			return err_errno(e, "epoll_wait");
 		if (n > 0) {
 			struct watch *w = ev.data.ptr;
-			w->ready(w, ev.events);
+			if (w->added)
+				w->ready(w, ev.events);
+			else /* it could not be taken out then */
+				(void)epoll_ctl(p->epfd, EPOLL_CTL_DEL, w->fd, NULL);
 			busy = true;
 		} else if (busy) {
 			busy = p->idle && p->idle(p->ctx);
