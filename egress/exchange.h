@@ -11,8 +11,8 @@
 #define EGRESS_EXCHANGE_H
 
 #include "base/buf.h"
+#include "base/chunked.h"
 #include "egress/charge.h"
-#include "egress/chunked.h"
 #include "egress/http.h"
 #include "egress/origin.h"
 #include "egress/resolve.h"

@@ -1,63 +1,17 @@
 /*
- * http.h - heads of HTTP/1.x requests, strictly.
+ * http.h - what requests of jails must be beyond well-formed (base/http_head.h).
  *
- * Pure.  The jail's programs are clients of one server, so there is no reason
- * to guess: bare line feeds, folded lines, two lengths, length and chunks
- * together, blanks before a colon and absolute targets are errors, because two
- * readers that repair them differently is how requests are smuggled (RFC 9112,
- * 11.2).  Texts point into the caller's bytes.
+ * Pure.  A request names the host it is for, and its target begins with '/' and
+ * has no dot segments: it is joined to a prefix that root gave.
  */
 #ifndef EGRESS_HTTP_H
 #define EGRESS_HTTP_H
 
-#include "base/err.h"
+#include "base/http_head.h"
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-enum {
-	HTTP_HEAD_MAX = 64 << 10, /* the largest default among servers in use (8 KiB .. 64 KiB) */
-	HTTP_FIELDS = 100,
-	HTTP_METHOD_MAX = 32,
-};
-
-struct http_text {
-	const char *p; /* borrowed: as long as the head's bytes */
-	size_t n;
-};
-
-struct http_field {
-	struct http_text name, value; /* value without blanks around it */
-};
-
-struct http_head {
-	struct http_text method, target; /* target begins with '/', has no dot segments */
-	struct http_text host;           /* without port */
-	int port;                        /* of the Host field, 80 where it has none */
-	int minor;                       /* HTTP/1.minor */
-	bool keep_alive, expect_continue, upgrade, chunked;
-	int64_t content_length; /* -1: none */
-	size_t nfields;
-	struct http_field fields[HTTP_FIELDS];
-};
-
-/* Bytes of the head, its empty line included; 0 when more is needed; -E2BIG beyond the limit.
- * `from` is where the search starts: bytes already searched need not be searched again. */
-MUST_USE int http_head_length(const char *p, size_t n, size_t from);
-
-/* p[n] is one whole head.  0; -EINVAL malformed; -EACCES well-formed and refused (CONNECT, proxy
- * requests, HTTP/2); -EPROTONOSUPPORT another version of HTTP; -EOPNOTSUPP an unknown coding or
- * expectation. */
-MUST_USE int http_head_parse(const char *p, size_t n, struct http_head *ret, struct err *e);
-
-bool http_is(struct http_text t, const char *word); /* case is ignored */
-bool http_token(struct http_text t);                /* tchar of RFC 9110, not empty */
-/* Is `word` an element of a comma-separated list? */
-bool http_list_has(struct http_text list, const char *word, size_t n);
+/* As http_head_parse and http_head_host; -EACCES also for CONNECT and the requests of proxies. */
+MUST_USE int http_request_parse(const char *p, size_t n, struct http_head *ret, struct err *e);
 /* Is the field for one connection only (RFC 9110, 7.6.1), or named by a Connection field? */
 bool http_hop_by_hop(struct http_text name, const struct http_field *fields, size_t n);
-/* "Name: value" of one line without its end.  False when it is not a field. */
-bool http_field_parse(const char *p, size_t n, struct http_field *ret);
 
 #endif

@@ -113,7 +113,7 @@ static void advance(struct http_conn *c)
 	if (n == 0)
 		return;
 	struct http_head h;
-	int r = n < 0 ? n : http_head_parse(c->in.p, (size_t)n, &h, &err);
+	int r = n < 0 ? n : http_request_parse(c->in.p, (size_t)n, &h, &err);
 	if (r < 0) {
 		refuse_head(c, &err);
 		return;

@@ -2,7 +2,7 @@
  * origin.h - an upstream of a policy, taken apart: scheme, host, port, prefix.
  *
  * Pure.  Strict: http or https, no user, no query, no fragment.  What is joined
- * to it is a request target that http_head_parse accepted: it begins with '/'
+ * to it is a request target that http_request_parse accepted: it begins with '/'
  * and has no dot segments, so it can neither move into the authority nor climb
  * out of the prefix.
  */

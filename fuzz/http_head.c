@@ -1,8 +1,8 @@
 /* Any bytes as a request head, and what follows it as a chunked body. */
 #include "egress/http.h"
 
+#include "base/chunked.h"
 #include "base/mem.h"
-#include "egress/chunked.h"
 
 #include <string.h>
 
@@ -41,7 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if ((size_t)n > size)
 		abort();
 	body(p + n, size - (size_t)n);
-	if (http_head_parse(p, (size_t)n, &h, &e) < 0)
+	if (http_request_parse(p, (size_t)n, &h, &e) < 0)
 		return 0;
 	/* What was taken can be neither joined nor repeated in a way that means something else. */
 	if (h.target.p[0] != '/' || h.nfields > HTTP_FIELDS || (h.chunked && h.content_length >= 0))

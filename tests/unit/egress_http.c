@@ -1,8 +1,8 @@
 /* Heads of requests and chunked bodies: what is taken, what is refused, and why. */
 #include "egress/http.h"
 
+#include "base/chunked.h"
 #include "base/mem.h"
-#include "egress/chunked.h"
 #include "tests/t.h"
 
 #define H "Host: a.agentbox\r\n"
@@ -10,7 +10,7 @@
 static int parse(const char *text, struct http_head *h, struct err *e)
 {
 	int n = http_head_length(text, strlen(text), 0);
-	return n <= 0 ? n - 1000 : http_head_parse(text, (size_t)n, h, e);
+	return n <= 0 ? n - 1000 : http_request_parse(text, (size_t)n, h, e);
 }
 
 static bool text_is(struct http_text t, const char *want)
@@ -48,6 +48,9 @@ static void test_taken(void)
 	        "an upgrade is seen");
 	ok(parse("GET /a/.b/c..d/...?/../ HTTP/1.1\r\n" H "\r\n", &h, &e) == 0,
 	        "dots that are no dot segments");
+	static const char old[] = "GET http://a/ HTTP/1.0\r\n\r\n";
+	ok(http_head_parse(old, sizeof(old) - 1, &h, &e) == 0 && !h.host.p,
+	        "a head may be well-formed that no jail may send");
 	struct http_field f[2] = {{{"Connection", 10}, {"x-a , X-B", 9}}, {{"X-B", 3}, {"1", 1}}};
 	ok(http_hop_by_hop(f[1].name, f, 2) && http_hop_by_hop((struct http_text){"TE", 2}, f, 0) &&
 	                !http_hop_by_hop((struct http_text){"x", 1}, f, 2),
@@ -62,6 +65,7 @@ static void test_refused(void)
 		const char *what;
 	} all[] = {
 	        {"GET / HTTP/1.1\r\n\r\n", -EINVAL, "no Host"},
+	        {"GET / HTTP/1.0\r\n\r\n", -EINVAL, "no Host in HTTP/1.0 either"},
 	        {"GET / HTTP/1.1\r\n" H H "\r\n", -EINVAL, "two Hosts"},
 	        {"GET / HTTP/1.1\r\nHost: a b\r\n\r\n", -EINVAL, "a Host with a blank"},
 	        {"GET / HTTP/1.1\r\nHost: u@a\r\n\r\n", -EINVAL, "a Host with a user"},

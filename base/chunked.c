@@ -1,4 +1,4 @@
-#include "egress/chunked.h"
+#include "base/chunked.h"
 
 #include <ctype.h>
 

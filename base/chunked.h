@@ -4,8 +4,8 @@
  * Pure and strict: sizes are 1 to 15 hexadecimal digits, every line ends with
  * CR LF.  Chunk extensions and trailer fields are bounded and dropped.
  */
-#ifndef EGRESS_CHUNKED_H
-#define EGRESS_CHUNKED_H
+#ifndef BASE_CHUNKED_H
+#define BASE_CHUNKED_H
 
 #include "base/buf.h"
 
