@@ -2,10 +2,11 @@
 # Runs that outlive their supervisor: killed at random, or replaced by a new binary, the next one
 # goes on where it was.  Nothing is lost, or the log says what.
 . tests/integration/lib.sh
+. tests/integration/runs.sh
 
 RANDOM=${ADOPT_SEED:=$((RANDOM))}
 echo "# ADOPT_SEED=$ADOPT_SEED"
-mkdir -p "$T/etc/harnesses" "$T/libexec" "$T/agents/claude/bin"
+mkdir -p "$T/libexec" "$T/agents/claude/bin"
 cp "$BIN"/agentbox-* "$T/libexec/"
 # Claude Code as it was recorded, slowly, a line in two halves.
 grep -v '^$' tests/fixtures/claude/plan.jsonl >"$T/agents/claude/lines"
@@ -24,42 +25,13 @@ read -r more && exit 9
 exit 0
 S
 chmod 755 "$T/agents/claude/bin/claude"
-harness() {
-	local name=$1
-	shift
-	printf '%s\n' '---' "$@" '---' >"$T/etc/harnesses/$name.md"
-}
 harness slow-claude 'backend: claude' 'model: claude-sonnet-4-5' 'policy: demo' 'env: { PACE: "0.2" }'
 harness fast-claude 'backend: claude' 'model: claude-sonnet-4-5' 'policy: demo' 'env: { PACE: "0" }'
-cat >"$T/chatty" <<'S'
-i=0
-while [ $i -lt 400 ]; do
-	printf 'out %d ' $i
-	echo "err $i" >&2
-	sleep 0.01
-	printf 'and its end %d\n' $i
-	i=$((i + 1))
-done
-mkdir -p out && echo kept >out/file
-S
-harness chatty 'backend: exec' 'command: [sh, -c, "cat >/tmp/s; . /tmp/s"]' 'artifacts: [out/**]'
-harness greedy 'backend: exec' 'command: [sh, -c, "sleep 2; wc -c; sleep 1"]'
-harness sleeper 'backend: exec' 'command: [sh, -c, "trap : TERM; echo mine >/tmp/mark; echo on; while :; do sleep 1; done"]'
-harness short 'backend: exec' 'command: [sh, -c, "echo on; while :; do sleep 1; done"]' 'limits: { timeoutMs: 12000 }'
-harness ends 'backend: exec' 'command: [sh, -c, "echo on; sleep 1; echo off; mkdir out; echo x >out/x; exit 0"]' 'artifacts: [out/**]'
-: >"$T/etc/agentboxd.yaml"
+script greedy 'sleep 2; wc -c; sleep 1'
+script sleeper 'trap : TERM; echo mine >/tmp/mark; echo on; while :; do sleep 1; done'
 start_daemon --config "$T/etc/agentboxd.yaml" --libexec "$T/libexec" --agents "$T/agents" ||
 	{ echo "not ok 1 - start"; echo 1..1; exit 1; }
 answers() { abctl version --json; }
-super() { child_pid agentbox-supervisor; }
-run() { timeout 90 "$BIN/abctl" --socket "$T/sock" run "$1" -s "u/$2" -p "$3" --json >"$T/$2.out" 2>"$T/$2.err"; }
-begin() {
-	abctl run "$1" -s "u/$2" -p x --detach --json >"$T/$2.run"
-	id=$(json 'l.runId||l.run' <"$T/$2.run")
-	wait_for 10 sh -c "$BIN/abctl --socket $T/sock logs $id --json | grep -q agent.message"
-}
-ended() { abctl show "$id" --json | grep -q '"exit"'; }
-status() { abctl show "$id" --json | json 'l.status||l.result.status'; }
 # the successor must be another, and answer
 kill_super() {
 	local old
@@ -67,16 +39,10 @@ kill_super() {
 	kill -9 "$old"
 	wait_for 10 sh -c "p=\$(pgrep -P $DAEMON -f agentbox-supervisor) && test \$p != $old" && wait_for 10 answers
 }
-seq_ok() { json 'e.every((x,i)=>x.seq===i+1)&&e.filter(x=>x.type==="run.done").length===1&&l.type==="run.done"' <"$T/$1.out"; }
-gaps() { json 'e.filter(x=>x.type==="output.gap").length' <"$T/$1.out"; }
 # What the agent said and did, without what differs from run to run.
 said() {
 	json 'e.filter(x=>!/^(run|output)\./.test(x.type)).map(x=>{for(const k of["seq","ts","run","session"])delete x[k];return JSON.stringify(x)}).join("\n")' <"$1"
 }
-text() { json 'e.filter(x=>x.type==="agent.message").map(x=>x.text).join("")' <"$T/$1.out"; }
-errors() { json 'e.filter(x=>x.type==="agent.raw"&&x.stream==="stderr").map(x=>x.line).join()' <"$T/$1.out"; }
-want_text=$(for i in $(seq 0 399); do echo "out $i and its end $i"; done)
-want_errors=$(seq -s, -f 'err %g' 0 399)
 
 run fast-claude quiet heliotrope
 is 'the stand-in for Claude' "$(json 'l.result.status' <"$T/quiet.out")" succeeded
@@ -108,9 +74,9 @@ judge() { # NAME...: chatty ones, or claude*
 }
 run slow-claude claude1 heliotrope &
 a=$!
-run chatty c1 "$(cat "$T/chatty")" &
+run chatty c1 "$(chatty 0.01)" &
 b=$!
-run chatty c2 "$(cat "$T/chatty")" &
+run chatty c2 "$(chatty 0.01)" &
 c=$!
 kills=0
 for _ in 1 2 3 4 5 6; do
@@ -167,12 +133,6 @@ is 'with all that was said' "$(abctl logs "$id" --json | json 'e.filter(x=>x.typ
 is 'and its artifact' "$(abctl logs "$id" --json | json 'l.result.artifacts.map(a=>a.path).join()')" out/x
 
 # new binaries: nothing is lost at all
-renew() {
-	local f
-	for f in agentbox-supervisor agentbox-egress; do
-		cp "$T/libexec/$f" "$T/libexec/$f.new" && mv "$T/libexec/$f.new" "$T/libexec/$f"
-	done
-}
 old=$(super)
 ok 'a reload with the same programs' abctl reload
 sleep 0.5
@@ -181,13 +141,13 @@ abctl exec "$session" -- sleep 60 >/dev/null 2>"$T/exec.err" &
 e=$!
 run slow-claude claude2 heliotrope &
 a=$!
-run chatty c3 "$(cat "$T/chatty")" &
+run chatty c3 "$(chatty 0.01)" &
 b=$!
 refused=0 same=0 lost=0
 for i in $(seq 20); do
-	[ $((i % 10)) = 1 ] && { run chatty "r$i" "$(cat "$T/chatty")" & pids="${pids:-} $!"; }
+	[ $((i % 10)) = 1 ] && { run chatty "r$i" "$(chatty 0.01)" & pids="${pids:-} $!"; }
 	old=$(super)
-	renew
+	renew "$T/libexec" agentbox-supervisor agentbox-egress
 	timeout 20 "$BIN/abctl" --socket "$T/sock" reload >/dev/null 2>>"$T/reload.err" || refused=$((refused + 1))
 	timeout 20 "$BIN/abctl" --socket "$T/sock" run hello -s "u/h$i" -p x --json >"$T/h.out" 2>/dev/null
 	[ "$(json 'l.result.status' <"$T/h.out")" = succeeded ] || lost=$((lost + 1))

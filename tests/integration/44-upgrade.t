@@ -2,39 +2,19 @@
 # A new binary of agentboxd is taken into use under living jails: the same process, every byte once,
 # limits and cancels as before, nothing left open. One that cannot take over changes nothing.
 . tests/integration/lib.sh
+. tests/integration/runs.sh
 
-built=$(realpath "$BIN")
-mkdir -p "$T/etc/harnesses" "$T/etc/policy" "$T/bin" "$T/share"
+mkdir -p "$T/etc/policy" "$T/bin" "$T/share"
 cp "$BIN"/agentboxd "$BIN"/agentbox-* "$T/bin/"
 ln -s "$PWD/harnesses" "$T/share/harnesses"
-: >"$T/etc/agentboxd.yaml"
 : >"$T/log"
 policy() { printf 'extends: default\n%s\n' "$2" >"$T/etc/policy/$1.yaml"; }
-harness() {
-	local name=$1
-	shift
-	printf '%s\n' '---' 'backend: exec' "$@" '---' >"$T/etc/harnesses/$name.md"
-}
 policy disk 'limits: { disk: 32M }'
-cat >"$T/chatty" <<'S'
-i=0
-while [ $i -lt 400 ]; do
-	printf 'out %d ' $i
-	echo "err $i" >&2
-	sleep 0.02
-	printf 'and its end %d\n' $i
-	i=$((i + 1))
-done
-mkdir -p out && echo kept >out/file
-S
-harness chatty 'command: [sh, -c, "cat >/tmp/s; . /tmp/s"]' 'artifacts: [out/**]'
-harness greedy 'command: [sh, -c, "sleep 4; wc -c; sleep 1"]'
-harness asleep 'command: [sh, -c, "i=0; while [ $i -lt 30 ]; do echo $i; sleep 0.1; i=$((i+1)); done"]'
-harness forever 'command: [sh, -c, "trap : TERM; echo on; while :; do sleep 1; done"]'
-harness short 'command: [sh, -c, "echo on; while :; do sleep 1; done"]' 'limits: { timeoutMs: 12000 }'
-harness ends 'command: [sh, -c, "echo on; sleep 1; echo off; mkdir out; echo x >out/x"]' 'artifacts: [out/**]'
-harness disk 'policy: disk' 'command: [sh, -c, "echo on; while [ ! -e go ]; do sleep 0.1; done; dd if=/dev/zero of=big bs=1M count=64 2>/dev/null; sleep 1; wc -c <big"]'
-harness left 'policy: disk' 'command: [sh, -c, "wc -c <big"]'
+script greedy 'sleep 4; wc -c; sleep 1'
+script asleep 'i=0; while [ $i -lt 30 ]; do echo $i; sleep 0.1; i=$((i+1)); done'
+script forever 'trap : TERM; echo on; while :; do sleep 1; done'
+script disk 'echo on; while [ ! -e go ]; do sleep 0.1; done; dd if=/dev/zero of=big bs=1M count=64 2>/dev/null; sleep 1; wc -c <big' 'policy: disk'
+script left 'wc -c <big' 'policy: disk'
 
 # as a service manager starts it: with a socket, and somebody to tell
 cat >"$T/manager.py" <<'P'
@@ -70,34 +50,15 @@ DAEMON_ENV=(python3 "$T/manager.py" "$T/sock" "$T/notify")
 begin_daemon
 DAEMON_ENV=()
 
-super() { child_pid agentbox-supervisor; }
 since() { abctl version --json | json 'l.daemon.agentboxd.since'; }
 later() { [ "$(since)" != "$1" ]; }
-replace() { # FILE...: another inode with the same program
-	local f
-	for f in "$@"; do cp "$built/$f" "$T/bin/$f.new" && mv "$T/bin/$f.new" "$T/bin/$f"; done
-}
 reload() { timeout 60 "$BIN/abctl" --socket "$T/sock" reload >"$T/reload.out" 2>>"$T/reload.err"; }
 upgrade() {
 	local old
 	old=$(since)
-	replace "${@:-agentboxd}"
+	renew "$T/bin" "${@:-agentboxd}"
 	reload && wait_for 30 later "$old"
 }
-run() { timeout 120 "$BIN/abctl" --socket "$T/sock" run "$1" -s "u/$2" -p "$3" --json >"$T/$2.out" 2>"$T/$2.err"; }
-begin() {
-	abctl run "$1" -s "u/$2" -p x --detach --json >"$T/$2.run"
-	id=$(json 'l.runId||l.run' <"$T/$2.run")
-	wait_for 20 sh -c "$BIN/abctl --socket $T/sock logs $id --json | grep -q agent.message"
-}
-ended() { abctl show "${1:-$id}" --json | grep -q '"exit"'; }
-status() { abctl show "${1:-$id}" --json | json 'l.status||l.result.status'; }
-text() { json 'e.filter(x=>x.type==="agent.message").map(x=>x.text).join("")' <"$T/$1.out"; }
-errors() { json 'e.filter(x=>x.type==="agent.raw"&&x.stream==="stderr").map(x=>x.line).join()' <"$T/$1.out"; }
-gaps() { json 'e.filter(x=>x.type==="output.gap").length' <"$T/$1.out"; }
-seq_ok() { json 'e.every((x,i)=>x.seq===i+1)&&e.filter(x=>x.type==="run.done").length===1&&l.type==="run.done"' <"$T/$1.out"; }
-want_text=$(for i in $(seq 0 399); do echo "out $i and its end $i"; done)
-want_errors=$(seq -s, -f 'err %g' 0 399)
 descriptors() { find "/proc/$DAEMON/fd" -mindepth 1 | wc -l; }
 cgroups() { find "$CGROUP" -mindepth 1 -type d | wc -l; }
 blocks() { # of user ids that are leased here
@@ -130,9 +91,9 @@ is 'the manager is told of both' "$(grep -c -e READY=1 -e RELOADING=1 "$T/notes"
 before=$(steady)
 
 # every kind of run
-run chatty c1 "$(cat "$T/chatty")" &
+run chatty c1 "$(chatty 0.02)" &
 a=$!
-run chatty c2 "$(cat "$T/chatty")" &
+run chatty c2 "$(chatty 0.02)" &
 b=$!
 head -c 2000000 /dev/zero | tr '\0' x >"$T/big"
 timeout 90 "$BIN/abctl" --socket "$T/sock" run greedy -s u/greedy -p - --json <"$T/big" >"$T/greedy.out" 2>"$T/greedy.err" &
@@ -188,15 +149,15 @@ else
 	[ "${AGENTBOX_MUST_WORK:-0}" != 1 ] || is 'a disk limit must work here' no yes
 fi
 # files of a session that are being copied would have to be copied again
-harness fills 'command: [sh, -c, "dd if=/dev/zero of=big bs=1M count=500 2>/dev/null; echo filled"]'
+script fills 'dd if=/dev/zero of=big bs=1M count=500 2>/dev/null; echo filled'
 policy wide 'limits: { disk: 1G }'
-harness copied 'policy: wide' 'command: [sh, -c, "wc -c <big"]'
+script copied 'wc -c <big' 'policy: wide'
 ok 'a policy more' upgrade
 if [ -n "$disks" ]; then
 	run fills w x
 	run copied w x &
 	a=$!
-	replace agentboxd
+	renew "$T/bin" agentboxd
 	ok 'while the files of a session are copied' wait_for 20 sh -c "timeout 20 $BIN/abctl --socket $T/sock reload 2>&1 | grep 'files of 1 sessions are being made ready'"
 	wait $a
 	is 'they are not begun again' "$(text w | tr -d '\n')" 524288000
@@ -213,7 +174,7 @@ abctl session rm u/x >/dev/null
 # many
 missed=0
 for i in $(seq 20); do
-	[ $((i % 7)) != 1 ] || { run chatty "m$i" "$(cat "$T/chatty")" & pids="${pids:-} $!"; }
+	[ $((i % 7)) != 1 ] || { run chatty "m$i" "$(chatty 0.02)" & pids="${pids:-} $!"; }
 	files=agentboxd
 	[ $((i % 5)) != 0 ] || files='agentboxd agentbox-supervisor agentbox-policyc agentbox-init'
 	# shellcheck disable=SC2086 # a list
@@ -261,7 +222,7 @@ other
 as_it_was "does not know 'l.rss_peak_bytes'"
 echo '# files that do not hold'
 printf 'limits: { pids: x }\n' >"$T/etc/policy/bad.yaml"
-replace agentboxd
+renew "$T/bin" agentboxd
 as_it_was 'bad.yaml'
 rm "$T/etc/policy/bad.yaml"
 is 'the run goes on' "$(abctl ps --json | grep -c "$keeps")" 1
