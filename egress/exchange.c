@@ -191,13 +191,15 @@ static bool credential(struct http_text name, const struct policy_inject *in)
 static int pass_headers(
         struct transfer *t, const struct http_head *h, const struct policy_inject *in)
 {
+	bool secret = in && in->secret[0];
 	int r = 0;
 	for (size_t i = 0; r == 0 && i < h->nfields; i++) {
 		const struct http_field *f = &h->fields[i];
 		/* What is not compressed can be read by the meter. */
 		bool ours = http_is(f->name, "host") || http_is(f->name, "content-length") ||
 		            http_is(f->name, "expect") ||
-		            (in && http_is(f->name, "accept-encoding"));
+		            (in && http_is(f->name, "accept-encoding")) ||
+		            (secret && http_is(f->name, "range")); /* a part is not found */
 		if (!ours && !credential(f->name, in) &&
 		        !http_hop_by_hop(f->name, h->fields, h->nfields))
 			r = transfer_header(t, f->name, "", f->value);
@@ -224,6 +226,7 @@ static void take_head(struct http_conn *c, const struct http_head *h, const stru
 	char host[POLICY_HOST_MAX];
 	memcpy(host, x->name, sizeof(host));
 	buf_done(&x->body);
+	mask_done(&x->mask);
 	exchange_init(x);
 	memcpy(x->name, host, sizeof(host));
 	x->injected = g->inject != NULL;
@@ -303,9 +306,11 @@ static int prepare(
 	r = pass_headers(x->transfer, h, in);
 	if (r == 0 && in)
 		r = transfer_header(x->transfer, TEXT("accept-encoding"), "", TEXT("identity"));
-	if (r == 0 && secret)
+	if (r == 0 && secret) {
+		mask_begin(&x->mask, secret, n);
 		r = transfer_header(x->transfer, (struct http_text){in->header, strlen(in->header)},
 		        in->prefix, (struct http_text){secret, n});
+	}
 	return r < 0 ? err_set(e, r, "the request's headers do not fit") : 0;
 }
 
@@ -524,12 +529,27 @@ static int on_head(void *ctx, int status, const char *lines, size_t n)
 	x->framing = frame(x, status, fields, nfields);
 	charge_head(&x->charge, status, fields, nfields);
 	buf_printf(&c->out, "HTTP/1.1 %d %s\r\n", status, http_phrase(status));
+	size_t at = c->out.len;
 	put_fields(c, fields, nfields);
+	mask_text(&x->mask, c->out.p + at, c->out.len - at);
 	buf_puts(&c->out, "\r\n");
 	if (c->out.failed)
 		return c->out.failed;
 	http_conn_flush(c);
 	return c->client.ended ? -ECONNRESET : 0;
+}
+
+static void put_body(struct http_conn *c, const char *p, size_t n)
+{
+	struct exchange *x = &c->x;
+	if (n == 0)
+		return; /* an empty chunk would be the last one */
+	if (x->framing == FRAME_CHUNKED)
+		buf_printf(&c->out, "%zx\r\n", n);
+	buf_put(&c->out, p, n);
+	if (x->framing == FRAME_CHUNKED)
+		buf_puts(&c->out, "\r\n");
+	charge_answered(&x->charge, p, n);
 }
 
 static ssize_t on_body(void *ctx, const char *p, size_t n)
@@ -548,14 +568,13 @@ static ssize_t on_body(void *ctx, const char *p, size_t n)
 		x->paused = true;
 		return TRANSFER_PAUSE;
 	}
-	if (x->framing == FRAME_CHUNKED)
-		buf_printf(&c->out, "%zx\r\n", n);
-	buf_put(&c->out, p, n);
-	if (x->framing == FRAME_CHUNKED)
-		buf_puts(&c->out, "\r\n");
+	size_t k;
+	const char *plain = mask_pass(&x->mask, p, n, &k);
+	if (!plain)
+		return TRANSFER_ABORT;
+	put_body(c, plain, k);
 	if (c->out.failed)
 		return TRANSFER_ABORT;
-	charge_answered(&x->charge, p, n);
 	/* At once: an event of a stream is worth more now than a full packet later. */
 	http_conn_flush(c);
 	moved(c, n);
@@ -573,8 +592,8 @@ static void count(struct http_conn *c, const char *how)
 		return;
 	charge_settle(&x->charge, &c->client.jail->purse, &c->client.jail->services->prices, !*how);
 	if (x->status)
-		snprintf(reason, sizeof(reason), "%.60s: %.20s, status %d%s", x->name, x->method,
-		        x->status, how);
+		snprintf(reason, sizeof(reason), "%.60s: %.20s, status %d%s%s", x->name, x->method,
+		        x->status, x->mask.found ? ", its secret masked" : "", how);
 	else
 		snprintf(reason, sizeof(reason), "%.60s: %.20s, no response%s", x->name, x->method,
 		        how);
@@ -621,6 +640,11 @@ static void on_end(void *ctx, const struct err *e)
 	struct exchange *x = &c->x;
 	if (c->client.ended)
 		return; /* counted and freed at its burial */
+	if (!e) {
+		size_t n;
+		const char *rest = mask_rest(&x->mask, &n);
+		put_body(c, rest, n);
+	}
 	count(c, e ? ", failed" : "");
 	transfer_free(take(x->transfer));
 	if (e) {
@@ -692,4 +716,5 @@ void exchange_done(struct http_conn *c)
 		transfer_free(take(x->transfer));
 	}
 	buf_done(&x->body);
+	mask_done(&x->mask);
 }

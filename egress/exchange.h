@@ -14,6 +14,7 @@
 #include "base/chunked.h"
 #include "egress/charge.h"
 #include "egress/http.h"
+#include "egress/mask.h"
 #include "egress/origin.h"
 #include "egress/resolve.h"
 
@@ -62,7 +63,8 @@ struct exchange {
 	bool paused;
 	bool waiting; /* for the rate of its rule */
 	struct charge charge;
-	bool spent; /* its rule's bytes are used up */
+	struct mask mask; /* of the credential, which an upstream may send back */
+	bool spent;       /* its rule's bytes are used up */
 };
 
 void exchange_init(struct exchange *x);

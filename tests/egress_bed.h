@@ -39,6 +39,7 @@
 #include <sys/wait.h>
 
 enum { BED_WAIT_MS = 20000, BED_UPSTREAM = 8080, BED_EVENTS = 4096, BED_BUDGETS = 16 };
+enum { BED_ASKED = 64 << 10 };
 #define BED_SECRET     "sk-real-1f9c2"
 #define BED_SECRET_NEW "sk-rotated-77aa"
 
@@ -52,6 +53,7 @@ static struct {
 	pid_t egress;
 	int closed; /* read end: one byte per upstream connection that was cut while hanging */
 	int *dns_queries; /* shared with the fake resolver */
+	char *asked;      /* shared with the fake upstream: the last request's head */
 	struct jail_egress events[BED_EVENTS];
 	int nevents;
 	struct jail_usage usage; /* all of it together, of the secret told last */
@@ -301,6 +303,42 @@ static inline void bed_model(int s, const char *p)
 		;
 }
 
+/* /secret/HOW: what came as x-api-key comes back. */
+static inline void bed_secret(int s, const char *p)
+{
+	const char *at = strcasestr(p, "\r\nx-api-key: ");
+	auto_free char *key = at ? xstrndup(at + 13, strcspn(at + 13, "\r")) : xstrdup("");
+	auto_free char *text = xasprintf("<%s> and %s%s|%s", key, key, key, key);
+	char one[16];
+	if (strstr(p, "/secret/head ")) {
+		auto_free char *a = xasprintf("HTTP/1.1 302 To\r\nLocation: http://x/?k=%s\r\n"
+		                              "x-%s: 1\r\nContent-Length: 0\r\n\r\n",
+		        key, key);
+		bed_put(s, a);
+	} else if (strstr(p, "/secret/whole ")) {
+		auto_free char *a = xasprintf(
+		        "HTTP/1.1 401 No\r\nContent-Length: %zu\r\n\r\n%s", strlen(text), text);
+		bed_put(s, a);
+	} else if (strstr(p, "/secret/pieces ")) {
+		bed_put(s, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+		for (const char *c = text; *c; c++) {
+			snprintf(one, sizeof(one), "1\r\n%c\r\n", *c);
+			bed_put(s, one);
+			usleep(3000);
+		}
+		bed_put(s, "0\r\n\r\n");
+	} else { /* /secret/waits: its beginning, and the rest when asked for by a line */
+		bed_put(s, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
+		           "data: event\n\n");
+		bed_put(s, "data: ");
+		if (fd_write_all(s, key, strlen(key) / 2) < 0)
+			_exit(0);
+		usleep(700 * 1000);
+		bed_put(s, key + strlen(key) / 2);
+		bed_put(s, "\n\n");
+	}
+}
+
 static inline void bed_upstream_one(int s, int closed)
 {
 	static char p[1 << 17];
@@ -315,8 +353,11 @@ static inline void bed_upstream_one(int s, int closed)
 		end = strstr(p, "\r\n\r\n");
 	}
 	size_t head = end ? (size_t)(end - p) + 4 : n, want = bed_content_length(p);
+	snprintf(bed.asked, BED_ASKED, "%.*s", (int)head, p);
 	if (strstr(p, "/meter/"))
 		bed_model(s, p);
+	else if (strstr(p, "/secret/"))
+		bed_secret(s, p);
 	else if (strstr(p, "/sse "))
 		bed_sse(s);
 	else if (strstr(p, "/big?"))
@@ -329,7 +370,7 @@ static inline void bed_upstream_one(int s, int closed)
 		while (read(s, p, sizeof(p)) > 0)
 			;
 	} else if (strstr(p, "/cut "))
-		bed_put(s, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabcde\r\n");
+		bed_put(s, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n6\r\nabcde\n\r\n");
 	else if (strstr(p, "/hang ")) {
 		while (read(s, &last, 1) > 0)
 			;
@@ -378,6 +419,8 @@ static inline void bed_fakes(void)
 	int t = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	bed.dns_queries =
 	        mmap(NULL, sizeof(int), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	bed.asked =
+	        mmap(NULL, BED_ASKED, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	setsockopt(t, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	must(bind(u, (const struct sockaddr *)&dns, sizeof(dns)) == 0, "resolver's port");
 	must(bind(t, (const struct sockaddr *)&http, sizeof(http)) == 0 && listen(t, 512) == 0,

@@ -328,7 +328,7 @@ static void test_proxy(void)
 	        {CURL "https://closed.good.example:8443/", "reset"},
 	        {CURL "http://good.example:8080/echo http://good.example:8080/echo", "GET /echo"},
 	        {CURL "http://good.example:8080/other", "not among the requests"},
-	        {CURL "http://anthropic.agentbox/v1/models", BED_SECRET},
+	        {CURL "http://anthropic.agentbox/v1/models", "x-api-key: ***"},
 	        {CURL "http://other.example/", "not in policy"},
 	        {CURL "-H 'Host: www.good.example:8080' http://good.example:8080/echo",
 	                "does not belong"},

@@ -51,7 +51,9 @@ static void test_credential(void)
 	ok(has(a, "HTTP/1.1 203 "), "answered with the upstream's status");
 	ok(has(a, "GET /prefix/v1/messages?beta=true&q=a%2Fb HTTP/1.1\r\n"),
 	        "method, path and query are kept");
-	ok(has(a, "x-api-key: " BED_SECRET "\r\n"), "the credential is added");
+	ok(has(bed.asked, "x-api-key: " BED_SECRET "\r\n"), "the credential is added");
+	ok(!has(a, BED_SECRET) && has(a, "x-api-key: *************\r\n"),
+	        "and does not come back from an upstream that repeats its request");
 	ok(!has(a, "placeholder"), "placeholders are dropped");
 	ok(has(a, "Host: 127.0.0.1:8080\r\n") && !has(a, "anthropic.agentbox"),
 	        "Host is the upstream's");
@@ -63,6 +65,55 @@ static void test_credential(void)
 	const struct jail_egress *m =
 	        bed_event(EGRESS_ALLOWED, "127.0.0.1", 8080, "GET, status 203");
 	ok(m && m->jail == 1 && m->bytes_out > 100 && m->bytes_in > 100, "told with its bytes");
+}
+
+#define STARS "*************" /* as long as BED_SECRET */
+
+/* The credential, sent back by its upstream. */
+static void test_echo(void)
+{
+	static const struct {
+		const char *how, *want, *what;
+	} all[] = {
+	        {"head", "Location: http://x/?k=" STARS "\r\n", "in a redirect"},
+	        {"head", "x-" STARS ": 1\r\n", "in a field's name"},
+	        {"whole", "<" STARS "> and " STARS STARS "|" STARS, "in the text of an error"},
+	        {"pieces", "\r\n>\r\n", "in chunks of a byte"},
+	};
+	for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+		auto_free char *request =
+		        xasprintf("GET /secret/%s HTTP/1.1\r\n" HEAD "\r\n", all[i].how);
+		auto_free char *a = bed_ask("198.18.1.0", request);
+		ok(has(a, all[i].want) && !has(a, BED_SECRET), "masked %s", all[i].what);
+	}
+	bed_listen(100);
+	ok(bed_event(EGRESS_ALLOWED, "127.0.0.1", 8080, "status 401, its secret masked") != NULL,
+	        "which is told");
+	auto_free char *ranged =
+	        bed_ask("198.18.1.0", "GET /echo HTTP/1.1\r\n" HEAD "Range: bytes=0-7\r\n\r\n");
+	ok(has(ranged, " 203 ") && !strcasestr(bed.asked, "\r\nrange:"),
+	        "a part of it cannot be asked for");
+}
+
+/* Events pass at once; only what could be the beginning of a secret waits. */
+static void test_masked_stream(void)
+{
+	auto_close int s = bed_connect("198.18.1.0", 80);
+	static const char request[] = "GET /secret/waits HTTP/1.1\r\n" HEAD "\r\n";
+	must(s >= 0 && fd_write_all(s, request, sizeof(request) - 1) == 0, "asked");
+	char some[4096] = "some room before it";
+	size_t n = strlen(some);
+	int64_t begun = clock_mono_ms();
+	while (!has(some, "data: event\n\n") || !has(some + n - strlen("data: \r\n"), "data: ")) {
+		ssize_t k = read(s, some + n, sizeof(some) - 1 - n);
+		must(k > 0, "it comes");
+		n += (size_t)k;
+		some[n] = '\0';
+	}
+	ok(clock_mono_ms() - begun < 600, "an event comes at once, beside a beginning that waits");
+	ok(!has(some, "sk-real"), "which does not come");
+	auto_free char *rest = bed_read_all(s);
+	ok(has(rest, STARS "\n\n") && !has(rest, BED_SECRET), "the whole is masked");
 }
 
 static void test_refusals(void)
@@ -290,7 +341,7 @@ static void test_rotation(void)
 {
 	bed_policies(BED_SECRET_NEW, 2);
 	auto_free char *a = bed_ask("198.18.1.0", "GET /echo HTTP/1.1\r\n" HEAD "\r\n");
-	ok(has(a, "x-api-key: " BED_SECRET_NEW "\r\n") && !has(a, BED_SECRET),
+	ok(has(bed.asked, "x-api-key: " BED_SECRET_NEW "\r\n") && !has(a, BED_SECRET_NEW),
 	        "the new secret is used at once");
 }
 
@@ -499,6 +550,8 @@ int main(void)
 	bed_jail(1, 0);
 	test_names();
 	test_credential();
+	test_echo();
+	test_masked_stream();
 	test_refusals();
 	test_resolved();
 	test_bodies();
