@@ -105,15 +105,14 @@ is 'the key is in no event' "$(grep -c "$KEY" "$T/out")" 0
 abctl run look -s u/look -p x --detach --json >"$T/run"
 wait_for 20 sh -c "$BIN/abctl --socket $T/sock logs $(json 'l.runId||l.run' <"$T/run") --json | grep -q run.started"
 sleep 2
-processes=$(jail_processes | awk '{print $2}')
-found=0
-for p in $processes; do
-	grep -q "$KEY" "/proc/$p/environ" "/proc/$p/cmdline" 2>/dev/null && found=$((found + 1))
-	# every readable mapping of the agent
-	node tests/integration/memory.mjs "$p" "$KEY" && found=$((found + 1))
+mapfile -t pids < <(jail_processes | awk '{print $2}')
+python3 tests/integration/needles.py "$KEY" placeholder-the-key -- "${pids[@]}" >"$T/found" 2>&1
+ok 'the jail of an agent that waits can be searched' test $? = 0
+tail -n 1 "$T/found"
+for place in environ memory proc; do
+	ok "the placeholder is found: $place" grep -qP "^placeholder-the-key\t$place\t" "$T/found"
 done
-ok 'an agent is running' test -n "$processes"
-is 'the key is in no environment, argument or memory of the jail' $found 0
+is 'the key is nowhere in it' "$(grep "^$KEY" "$T/found")" ''
 grep -q "$KEY" "/proc/$(child_pid agentbox-supervisor)/environ" "/proc/$DAEMON/environ"
 ok 'nor in the environment of supervisor and agentboxd' test $? -ne 0
 is 'nor in a file of state' "$(grep -rl "$KEY" "$T/state" | wc -l)" 0
