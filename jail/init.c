@@ -4,12 +4,13 @@
  * Theory of operation: it is started by agentboxd (enter.c) as inner uid 65533,
  * which it shares with nobody, non-dumpable, under the policy's own filter,
  * with CAP_SETUID, SETGID, SETPCAP and KILL of the jail's user namespace and
- * nothing else.  Each request becomes a vfork child that gives those up and
- * execs; a failure comes back through the memory they share.  It reaps
- * everything, reports the end of each main process, and never allocates.
+ * nothing else.  Each request becomes a child that gives those up and execs
+ * while we wait (vfork); a failure comes back through memory they share.  It
+ * reaps everything, reports the end of each main process, and never allocates.
  *
  * It must not die while anyone lives, because its death kills the jail: so
- * nothing here exits but EOF on fd 3, which means that agentboxd is gone.
+ * nothing here exits but EOF on fd 3, which means that agentboxd is gone; and
+ * one without memory for its requests, before there is anyone.
  */
 #include "base/limits.h"
 #include "jail/caps.h"
@@ -19,6 +20,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
@@ -47,7 +49,7 @@ struct request {
 	struct init_exec m;
 	int fds[REQUEST_FDS];
 	char **argv, **env, *cwd;
-	volatile int stage, error; /* written by the vfork child */
+	volatile int stage, error; /* written by the child */
 };
 
 union packet {
@@ -56,6 +58,9 @@ union packet {
 	struct init_signal signal;
 	char bytes[256];
 };
+
+/* Shared, so that a child with a copy of all else writes to it too. */
+static struct request *request;
 
 static struct {
 	uint64_t exec;
@@ -78,7 +83,7 @@ static void report(const struct init_exited *what)
 		ppoll(NULL, 0, &pause, NULL);
 }
 
-/* ---- the child of a request: on PID 1's memory until exec ---- */
+/* ---- the child of a request: on PID 1's memory, or a copy of it, until exec ---- */
 
 static int take_stdio(const struct request *r)
 {
@@ -197,8 +202,12 @@ static _Noreturn __attribute__((noinline)) void child(struct request *r)
 /* The pid, or 0 with stage and error set. */
 static pid_t spawn(struct request *r)
 {
-	/* vfork: the child says in our own memory what failed.  It neither allocates nor locks. */
+	/* The child says in `r` what failed.  It neither allocates nor locks. */
 	pid_t pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork) */
+	/* Before Linux 6.3 only our children are in the jail's time namespace, and who is to move
+	 * into another one may not share our memory. */
+	if (pid < 0 && errno == EINVAL)
+		pid = (pid_t)syscall(SYS_clone, CLONE_VFORK | SIGCHLD, NULL, NULL, NULL, 0);
 	if (pid == 0)
 		child(r); /* NOLINT(clang-analyzer-unix.Vfork) */
 	if (pid < 0) {
@@ -245,22 +254,22 @@ static pid_t map_and_spawn(struct request *r)
 
 static void start(const struct init_exec *m, const int fds[REQUEST_FDS])
 {
-	static struct request r;
-	r = (struct request){.m = *m};
-	memcpy(r.fds, fds, sizeof(r.fds));
+	struct request *r = request;
+	*r = (struct request){.m = *m};
+	memcpy(r->fds, fds, sizeof(r->fds));
 	int slot = 0;
 	while (slot < EXECS && running[slot].pid)
 		slot++;
 	if (slot == EXECS) {
-		r.stage = INIT_STAGE_REQUEST;
-		r.error = EAGAIN;
+		r->stage = INIT_STAGE_REQUEST;
+		r->error = EAGAIN;
 	} else {
-		running[slot].pid = map_and_spawn(&r);
+		running[slot].pid = map_and_spawn(r);
 		running[slot].exec = m->exec;
 	}
-	if (r.error)
+	if (r->error)
 		report(&(struct init_exited){
-		        .exec = m->exec, .error = r.error, .stage = r.stage, .code = -1});
+		        .exec = m->exec, .error = r->error, .stage = r->stage, .code = -1});
 }
 
 static void forward_signal(const struct init_signal *m)
@@ -363,6 +372,10 @@ int main(void)
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	umask(022);
+	request = mmap(
+	        NULL, sizeof(*request), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (request == MAP_FAILED)
+		return 1;
 	reset_signals();
 	sigset_t none;
 	sigemptyset(&none);
