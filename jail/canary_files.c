@@ -119,7 +119,7 @@ void look_at_proc(void)
 {
 	/* Readable to everyone where nothing covers them. */
 	static const char *const masked[] = {"/proc/keys", "/proc/interrupts", "/proc/locks",
-	        "/proc/cmdline", "/proc/diskstats"};
+	        "/proc/cmdline", "/proc/diskstats", "/proc/partitions", "/proc/sys/fs/file-nr"};
 	struct statfs fs;
 	looked(LAYER_PROC);
 	if (statfs("/proc", &fs) < 0 || fs.f_type != PROC_MAGIC)

@@ -117,7 +117,7 @@ SYSC_CHILD static long raise_oom_score(long proc)
 }
 
 /* Files are covered by /dev/null and directories by the empty /sys. */
-SYSC_CHILD static long mask(uint32_t bits)
+SYSC_CHILD static long mask(uint64_t bits)
 {
 	for (unsigned i = 0; bits >> i; i++) {
 		if (!(bits >> i & 1))

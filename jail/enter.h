@@ -41,7 +41,7 @@ struct enter {
 	int mntns, userns;
 	bool make_root;                /* attach `mounts` and /proc */
 	bool strict_proc;              /* subset=pid */
-	uint32_t masks;                /* template.masks */
+	uint64_t masks;                /* template.masks */
 	const struct overlay *overlay; /* with make_root: below `mounts`; NULL: none */
 	struct enter_mount mounts[ENTER_MOUNTS];
 	size_t nmounts;

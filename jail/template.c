@@ -54,12 +54,22 @@ static const struct {
         {"/proc/zoneinfo", 0},
         {"/proc/buddyinfo", 0},
         {"/proc/cgroups", 0},
+        {"/proc/schedstat", 0},
+        {"/proc/sys/fs/file-nr", 0},
+        {"/proc/sys/fs/inode-nr", 0},
+        {"/proc/sys/fs/inode-state", 0},
+        {"/proc/sys/fs/dentry-state", 0},
+        {"/proc/sys/fs/quota", 1},
+        {"/proc/sys/kernel/pty/nr", 0},
+        /* a loop device is the disk of one session: its size, its journal's transactions */
+        {"/proc/partitions", 0},
+        {"/proc/fs", 1},
         {"/proc/pressure", 1},
         {"/proc/acpi", 1},
         {"/proc/scsi", 1},
         {"/proc/asound", 1},
 };
-_Static_assert(ARRAY_LEN(masks) <= 32, "template.masks has 32 bits");
+_Static_assert(ARRAY_LEN(masks) < 64, "template.masks has 64 bits");
 
 const char *template_mask(unsigned i, int *ret_dir)
 {
@@ -69,13 +79,13 @@ const char *template_mask(unsigned i, int *ret_dir)
 	return masks[i].path;
 }
 
-static uint32_t masks_here(void)
+static uint64_t masks_here(void)
 {
-	uint32_t bits = 0;
+	uint64_t bits = 0;
 	for (unsigned i = 0; i < ARRAY_LEN(masks); i++) {
 		struct stat st;
 		if (lstat(masks[i].path, &st) == 0 && S_ISDIR(st.st_mode) == masks[i].dir)
-			bits |= (uint32_t)1 << i;
+			bits |= (uint64_t)1 << i;
 	}
 	return bits;
 }

@@ -30,7 +30,7 @@ struct template
 	/* Owned: a mount namespace of one empty directory with a place for mounts,
 	 * TEMPLATE_PLACE, in which roots of jails begin. */
 	int bare;
-	uint32_t masks; /* bit i: template_mask(i) exists on this host and is masked in a jail */
+	uint64_t masks; /* bit i: template_mask(i) exists on this host and is masked in a jail */
 	struct template_mount *mounts; /* owned */
 	size_t nmounts;
 };

@@ -78,9 +78,9 @@ static void from_inside(void)
 	        {"cat /proc/keys /proc/key-users /proc/kallsyms /proc/interrupts 2>/dev/null | wc "
 	         "-c",
 	                "0", "masked files of /proc are empty"},
-	        {"cd /proc; cat softirqs vmstat zoneinfo buddyinfo cgroups pressure/* 2>/dev/null "
-	         "| "
-	         "wc -c",
+	        {"cd /proc; cat softirqs vmstat zoneinfo buddyinfo cgroups schedstat partitions "
+	         "sys/fs/file-nr sys/fs/inode-nr sys/fs/inode-state sys/fs/dentry-state "
+	         "sys/kernel/pty/nr pressure/* sys/fs/quota/* fs/*/*/* 2>/dev/null | wc -c",
 	                "0", "counters of the machine are empty"},
 	        {"sh -c 'echo 1 >/proc/sys/vm/drop_caches' "
 	         "2>&1 | grep -c Read-only",
