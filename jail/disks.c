@@ -538,11 +538,12 @@ static int usage(const struct disk *k, struct image_usage *ret)
 	return r;
 }
 
-/* What is left when a write has failed is less than that write. */
+/* What is left when a write has failed is less than what the kernel asks room for at once: a page,
+ * or up to 2 MiB in a large folio. */
 static uint64_t nearly(uint64_t limit)
 {
-	uint64_t part = limit / 256;
-	return part < 64 * KIB ? 64 * KIB : part > 1024 * KIB ? 1024 * KIB : part;
+	uint64_t part = limit / 32;
+	return part < 64 * KIB ? 64 * KIB : part > 2048 * KIB ? 2048 * KIB : part;
 }
 
 uint32_t disk_look(struct disk *k)

@@ -24,13 +24,12 @@ enum {
 	ROUNDING = BLOCK / INODE,
 	/* Ten reserved, lost+found, ballast. */
 	OWN_INODES = 12,
-	/* Directories that are not the session's: root, lost+found, and the ballast's extents. */
-	OWN_BLOCKS = 16,
+	/* Directories that are there in any case: root, lost+found, workspace, home. */
+	OWN_BLOCKS = 1 + 4 + 1 + 1,
 };
 /* ext4 keeps min(2 %, 4096 clusters) back for its own bookkeeping. */
 #define KEPT_BACK ((uint64_t)4096 * BLOCK)
 #define SMALL     (256 * MIB)
-#define SLACK     ((uint64_t)OWN_BLOCKS * BLOCK)
 
 /* Everything the session's files may take, and what ext4 needs besides.  Generous: the file is
  * sparse, and the ballast takes what is too much. */
@@ -141,16 +140,17 @@ int image_limit(int root, uint64_t bytes, struct err *e)
 		return fd;
 	uint64_t have = (uint64_t)st.st_size, all = blocks * BLOCK;
 	uint64_t want = bytes && all > bytes ? (all - bytes) / BLOCK * BLOCK : 0;
-	/* Files that were there before a smaller limit leave less than that; the extents of the
-	 * ballast need a block themselves now and then. */
+	/* Files that were there before a smaller limit leave less than that. */
 	uint64_t most = have + (uint64_t)fs.f_bavail * BLOCK;
-	bool all_of_it = want <= most;
-	want = all_of_it ? want : most > SLACK ? most - SLACK : have;
-	if (want < have && ftruncate(fd, (off_t)want) < 0)
+	uint64_t get = want < most ? want : most;
+	if (get < have && ftruncate(fd, (off_t)get) < 0)
 		return err_errno(e, "smaller ballast");
-	if (want > have && fallocate(fd, 0, (off_t)have, (off_t)(want - have)) < 0)
-		return err_errno(e, "larger ballast");
-	return all_of_it;
+	if (get <= have)
+		return get == want;
+	if (fallocate(fd, 0, (off_t)have, (off_t)(get - have)) == 0)
+		return get == want;
+	/* Its extents need a block themselves now and then: it has grown by what there was. */
+	return errno == ENOSPC ? 0 : err_errno(e, "larger ballast");
 }
 
 int image_usage(int root, struct image_usage *ret, struct err *e)
@@ -162,7 +162,7 @@ int image_usage(int root, struct image_usage *ret, struct err *e)
 	if (fstatat(root, "ballast", &st, AT_SYMLINK_NOFOLLOW) < 0 && errno != ENOENT)
 		return err_errno(e, "ballast");
 	uint64_t used = (uint64_t)(fs.f_blocks - fs.f_bfree) * BLOCK;
-	uint64_t not_theirs = (uint64_t)st.st_blocks * 512 + SLACK;
+	uint64_t not_theirs = (uint64_t)st.st_blocks * 512 + (uint64_t)OWN_BLOCKS * BLOCK;
 	uint64_t files = fs.f_files - fs.f_ffree;
 	*ret = (struct image_usage){.bytes = used > not_theirs ? used - not_theirs : 0,
 	        .inodes = files > OWN_INODES ? files - OWN_INODES : 0,
