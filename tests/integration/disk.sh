@@ -133,6 +133,9 @@ run fill c
 ok 'while one is full' about "$(last)" 67108864
 ok 'the other has all its room' abctl exec "$(json l.sessionId <"$T/beside")" -- sh -c 'dd if=/dev/zero of=f bs=1M count=40 && rm f'
 is 'nothing of it is mounted outside of jails' "$(mounted_here)" ''
+about_disks() { cat /proc/partitions; find /proc/fs; } 2>/dev/null
+ok 'the host sees what disks there are' test "$(about_disks | wc -l)" -gt 3
+is 'a third jail does not, nor how they are used' "$(abctl jail -- sh -c "$(declare -f about_disks); about_disks" 2>/dev/null)" /proc/fs
 
 # a daemon that is killed
 if [ "$method" = image ]; then
