@@ -230,7 +230,7 @@ PROVE := prove --timer -e 'timeout -k 5 600'
 INTEGRATION := $(sort $(wildcard tests/integration/*.t))
 JOBS_unit := 2
 
-.PHONY: help deps test check unit replay test-programs integration test-vm test-tools asan fuzz lint bench demo install
+.PHONY: help deps test check unit replay test-programs integration test-vm test-tools test-agents asan fuzz lint bench demo install
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 22
 
@@ -267,6 +267,12 @@ test-tools: ## curl, npm, pip, go, cargo, java ... inside, against an internet o
 	$(Q)tools/deps.sh tools
 	$(Q)$(MAKE) --no-print-directory -j2 test-programs
 	$(Q)BIN=$(abspath $(BIN)) TESTS=$(abspath $(B)/tests) $(PROVE) $(TOOL_TESTS)
+
+AGENT_TESTS := $(wildcard tests/agents/*.t)
+test-agents: ## claude, codex, opencode, gemini, pi with an injected key, which is nowhere in their jails (root, npm)
+	$(Q)tools/deps.sh
+	$(Q)$(MAKE) --no-print-directory -j2 all
+	$(Q)BIN=$(abspath $(BIN)) TESTS=$(abspath $(B)/tests) $(PROVE) $(AGENT_TESTS)
 
 DEEP_SECS ?= 600
 .PHONY: deep

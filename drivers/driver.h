@@ -47,9 +47,11 @@ struct driver_spec {
 	uint32_t max_turns; /* 0: none */
 	enum driver_permissions permissions;
 	const char *resume;         /* the agent's own session id of an earlier run, or NULL */
-	const char *const *command; /* exec driver: the harness's argv */
-	const char *program;        /* path of the agent's binary in the jail */
+	const char *const *command; /* exec driver: the harness's argv, where there is no program */
+	const char *program;        /* path of the agent's binary in the jail, or NULL */
 	const char *const *args;    /* extra argv of agent.yaml, or NULL */
+	const char *model_flag;     /* exec driver: argument before the model's name, or NULL */
+	const char *instructions;   /* exec driver: file of the system prompt, or NULL */
 };
 
 /* What to start.  Filled by command(); freed by driver_command_done. */

@@ -31,6 +31,7 @@ copy 755 "$prefix/lib/agentbox" "$bin/agentbox-supervisor" "$bin/agentbox-egress
 
 share=$prefix/share/agentbox
 copy 644 "$share/harnesses" "$tree"/harnesses/*.md
+copy 644 "$share/harnesses/agents" "$tree"/harnesses/agents/npm.sh
 for agent in "$tree"/harnesses/agents/*/; do
 	name=$(basename "$agent")
 	copy 644 "$share/harnesses/agents/$name" "$agent"*.yaml

@@ -13,6 +13,13 @@ static int set_env(const struct keys_ctx *k, const struct yaml_node *n, void *ob
 	return pairs_list(k, n, "=", form_variable, "a variable's name", &a->env);
 }
 
+static int set_files(const struct keys_ctx *k, const struct yaml_node *n, void *obj)
+{
+	struct agent *a = obj;
+	return pairs_parse(
+	        k, n, &a->files, &a->nfiles, form_relative, "a relative path without '.' and '..'");
+}
+
 static bool form_integrity(const char *text)
 {
 	return strncmp(text, "sha512-", 7) == 0 && strlen(text) == 95 && form_printable(text);
@@ -22,6 +29,24 @@ static bool form_word(const char *text)
 {
 	return text[0] && !strchr(text, ' ') && form_printable(text);
 }
+
+static const struct key node_rows[] = {
+        {.name = "version",
+                .type = KEY_TEXT,
+                .offset = offsetof(struct agent, node),
+                .required = true,
+                .form = form_word,
+                .want = "a version",
+                .doc = "Version of Node."},
+        {.name = "integrity",
+                .type = KEY_TEXT,
+                .offset = offsetof(struct agent, node_integrity),
+                .required = true,
+                .form = form_integrity,
+                .want = "sha512- and 88 characters",
+                .doc = "Digest of its archive."},
+};
+static const struct key_table node_keys = KEY_TABLE(node_rows);
 
 static const struct key npm_rows[] = {
         {.name = "package",
@@ -89,6 +114,24 @@ static const struct key agent_rows[] = {
                 .want = "a version",
                 .doc = "Version it was tested with."},
         {.name = "npm", .type = KEY_MAP, .sub = &npm_keys},
+        {.name = "node", .type = KEY_MAP, .sub = &node_keys},
+        {.name = "files",
+                .type = KEY_OTHER,
+                .set = set_files,
+                .want = "map of path to text",
+                .doc = "Files written into the agent's home before each run."},
+        {.name = "instructions",
+                .type = KEY_TEXT,
+                .offset = offsetof(struct agent, instructions),
+                .form = form_relative,
+                .want = "a relative path without '.' and '..'",
+                .doc = "File below the home that gets the harness's body (driver exec)."},
+        {.name = "model_flag",
+                .type = KEY_TEXT,
+                .offset = offsetof(struct agent, model_flag),
+                .form = form_word,
+                .want = "an argument",
+                .doc = "Argument before the name of the model (driver exec)."},
         {.name = "inject",
                 .type = KEY_LIST,
                 .offset = offsetof(struct agent, inject),
@@ -131,6 +174,11 @@ void agent_free(struct agent *a)
 	free(a->version);
 	free(a->package);
 	free(a->integrity);
+	free(a->node);
+	free(a->node_integrity);
+	pairs_free(a->files, a->nfiles);
+	free(a->instructions);
+	free(a->model_flag);
 	list_free(a->inject);
 	free(a);
 }

@@ -128,14 +128,19 @@ MUST_USE int harness_unsupported(
 
 struct agent {
 	char *name, *driver, *description;
-	char *program;             /* path in the jail: /opt/agent/bin/claude, /bin/sh */
-	char **args;               /* extra argv */
-	char **env;                /* "K=V" */
-	char **probe;              /* argv printing the version */
-	char *version;             /* pinned */
-	char *package, *integrity; /* npm */
-	char **inject;             /* names of inject hosts it needs */
-	bool installed_files;      /* needs /opt/agent */
+	char *program;               /* path in the jail: /opt/agent/bin/claude, /bin/sh */
+	char **args;                 /* extra argv */
+	char **env;                  /* "K=V" */
+	char **probe;                /* argv printing the version */
+	char *version;               /* pinned */
+	char *package, *integrity;   /* npm */
+	char *node, *node_integrity; /* version of the Node that comes with it, or NULL */
+	struct harness_pair *files;  /* path below the home -> text */
+	size_t nfiles;
+	char *instructions;   /* path below the home of the system prompt, or NULL */
+	char *model_flag;     /* argument before the model's name, or NULL */
+	char **inject;        /* names of inject hosts it needs */
+	bool installed_files; /* needs /opt/agent */
 };
 struct agent *agent_parse(const char *file, const char *text, size_t n, struct err *e);
 void agent_free(struct agent *a);

@@ -1,6 +1,7 @@
 #include "supervisor/plan.h"
 
 #include "base/mem.h"
+#include "drivers/launch.h"
 #include "supervisor/daemon.h"
 #include "supervisor/harnesses.h"
 #include "supervisor/policies.h"
@@ -86,6 +87,8 @@ static struct driver_spec spec_of(const struct harness *h, const struct agent *a
 	        .command = texts(h->command),
 	        .program = a->program,
 	        .args = texts(a->args),
+	        .model_flag = a->model_flag,
+	        .instructions = a->instructions,
 	};
 }
 
@@ -261,6 +264,8 @@ int plan_make(struct daemon *d, struct harness *h, const struct plan_input *in,
 		rc = f.driver->check(&spec, e);
 	if (rc == 0)
 		rc = f.driver->command(&spec, &p.command, e);
+	for (size_t i = 0; rc == 0 && i < f.agent->nfiles; i++)
+		launch_file(&p.command, f.agent->files[i].name, xstrdup(f.agent->files[i].value));
 	if (rc < 0) {
 		plan_done(&p);
 		return rc;

@@ -15,13 +15,15 @@
 //
 // Usage:
 //   node mock-llm.mjs --scenario FILE [--scenarios DIR] [--listen 127.0.0.1:0]...
-//                     [--listen unix:/path]... [--port-file FILE] [--log FILE] [--bodies DIR] [--cwd DIR]
+//                     [--listen unix:/path]... [--port-file FILE] [--log FILE] [--bodies DIR] [--cwd DIR] [--echo]
+//
+// --echo: each answer has the headers of its request as x-echo.
 //
 // URL prefixes, put in front of the API path (so into the client's base URL):
 //   /s/SESSION/...            its own turn counter, on the default scenario
 //   /x/SCENARIO/SESSION/...   its own turn counter, on DIR/SCENARIO.json
 //
-// Control:  GET /__mock/health   GET /__mock/log   POST /__mock/reset   POST /__mock/scenario
+// Control:  GET /__mock/health   GET /__mock/log   POST /__mock/reset   POST /__mock/scenario   POST /__mock/open/GATE
 //
 // Scenario file:
 //   { "turns": [TURN...],            answers to main requests, in order
@@ -39,13 +41,14 @@
 //            "streamError": { "type": "overloaded_error", "message": "..." },   after the text
 //            "disconnect": true,               drop the socket after the text
 //            "hang": true,                     never end (cancel tests); with text, after the text
+//            "gate": "a",                      waits until that gate is opened
 //            "repeat": 3,                      use this turn N times; -1 = for ever
 //            "expect": ["substring"...] }      each must occur in the request body, else 400
 //
 //   Tool names starting with $ are resolved against the tools the client offers:
 //   $shell {command}, $write {path, content}, $read {path}, $edit {path, old, new}, $mcp {…}.
 //   Any other name is sent as it stands.  {{tool_result}} in text is the last tool result seen,
-//   {{cwd}} in args is the absolute workspace path guessed from the prompt (or the --cwd option).
+//   {{headers}} are the request's headers, {{cwd}} in args is the absolute workspace path guessed from the prompt (or the --cwd option).
 
 import http from 'node:http';
 import fs from 'node:fs';
@@ -55,7 +58,7 @@ import crypto from 'node:crypto';
 // ---------------------------------------------------------------------------------- options
 
 function parseArgs(argv) {
-  const o = { listen: [], scenario: null, scenarios: null, log: null, bodies: null, portFile: null, cwd: null };
+  const o = { listen: [], scenario: null, scenarios: null, log: null, bodies: null, portFile: null, cwd: null, echo: false };
   for (let i = 0; i < argv.length; i++) {
     const a = argv[i];
     const val = () => { if (++i >= argv.length) fail(`${a} needs a value`); return argv[i]; };
@@ -67,6 +70,7 @@ function parseArgs(argv) {
     else if (a === '--log') o.log = val();
     else if (a === '--bodies') o.bodies = val();
     else if (a === '--cwd') o.cwd = val();
+    else if (a === '--echo') o.echo = true;
     else if (a === '-h' || a === '--help') { usage(); process.exit(0); }
     else fail(`unknown option ${a}`);
   }
@@ -100,6 +104,11 @@ let defaultScenario = opt.scenario ? loadScenario(opt.scenario) : DEFAULT_SCENAR
 
 const sessions = new Map();      // key -> { scenario, turn, used, requests }
 const log = [];
+const gates = new Map();         // name -> { opened, open() }
+function gate(name) {
+  if (!gates.has(name)) { let open; const opened = new Promise((ok) => { open = ok; }); gates.set(name, { opened, open }); }
+  return gates.get(name);
+}
 let seq = 0;
 
 function session(name, scenarioName) {
@@ -516,6 +525,7 @@ async function handle(req, res, raw) {
     if (url === '/__mock/scenario' && req.method === 'POST') {
       try { const s = JSON.parse(raw); if (!Array.isArray(s.turns)) throw new Error('no turns'); defaultScenario = s; sessions.clear(); return reply(200, {}); } catch (e) { return reply(400, { error: String(e) }); }
     }
+    if (url.startsWith('/__mock/open/') && req.method === 'POST') { gate(url.slice(13)).open(); return reply(200, {}); }
     return reply(404, {});
   }
 
@@ -550,14 +560,16 @@ async function handle(req, res, raw) {
 
   const calls = (turn.tools || (turn.tool ? [turn.tool] : [])).map((c) => resolveTool(c, r));
   if (turn.text?.includes('{{tool_result}}')) turn = { ...turn, text: turn.text.replaceAll('{{tool_result}}', s.toolResult.trim()) };
+  if (turn.text?.includes('{{headers}}')) turn = { ...turn, text: turn.text.replaceAll('{{headers}}', JSON.stringify(req.headers)) };
   record({
-    ...entry, key: req.headers["x-api-key"] ?? req.headers.authorization, kind: background ? "background" : "main", turn: index, model: r.model, stream: r.stream, messages: r.messages,
+    ...entry, key: req.headers["x-api-key"] ?? req.headers["x-goog-api-key"] ?? req.headers.authorization, kind: background ? "background" : "main", turn: index, model: r.model, stream: r.stream, messages: r.messages,
     tools: r.tools.map((t) => (t.namespace ? `${t.namespace}.` : '') + t.name), calls: calls.map((c) => c.name),
     last: r.last.slice(-300), toolResult: r.toolResult === null ? null : r.toolResult.slice(0, 300), error: turn.error?.status,
   });
 
   const missing = (turn.expect || []).filter((x) => !raw.includes(JSON.stringify(x).slice(1, -1)));
   if (missing.length) { record({ seq: entry.seq, kind: 'expect-failed', status: 400, missing }); return sendError(res, api, { status: 400, message: `mock expectation failed: ${missing.join(' | ')}` }); }
+  if (turn.gate) await gate(turn.gate).opened;
   if (turn.delayMs) await sleep(turn.delayMs);
   if (turn.error) return sendError(res, api, turn.error);
   await writers[api](new Out(res, turn), r, turn, calls);
@@ -570,6 +582,7 @@ function onRequest(req, res) {
   req.on('data', (d) => { size += d.length; if (size > MAX_BODY) req.destroy(); else parts.push(d); });
   req.on('error', () => {});
   res.on('error', () => {});
+  if (opt.echo) res.setHeader('x-echo', JSON.stringify(req.headers));
   req.on('end', () => {
     handle(req, res, Buffer.concat(parts).toString('utf8')).catch((e) => {
       if (e instanceof Gone) return;

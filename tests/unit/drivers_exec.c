@@ -83,6 +83,44 @@ static void test_command(void)
 	}
 }
 
+/* An agent that agent.yaml describes. */
+static void test_agent(void)
+{
+	struct driver_command c = {0};
+	struct err e = {0};
+	const struct driver_spec all = {.program = "/opt/agent/bin/x",
+	        .args = LIST("run", "-y"),
+	        .model = "m1",
+	        .model_flag = "--model",
+	        .system_prompt = "Be brief.",
+	        .instructions = ".x/AGENTS.md"};
+	must(driver_exec.command(&all, &c, &e) == 0, "accepted");
+	ok(strcmp(c.argv[0], "/opt/agent/bin/x") == 0 && strcmp(c.argv[1], "run") == 0 &&
+	                strcmp(c.argv[2], "-y") == 0 && strcmp(c.argv[3], "--model") == 0 &&
+	                strcmp(c.argv[4], "m1") == 0 && !c.argv[5],
+	        "program, arguments, model");
+	ok(c.nfiles == 1 && strcmp(c.files[0].path, ".x/AGENTS.md") == 0 &&
+	                strcmp(c.files[0].text, "Be brief.") == 0,
+	        "the system prompt is a file");
+	driver_command_done(&c);
+	struct driver_spec none = all;
+	none.model = none.system_prompt = NULL;
+	must(driver_exec.command(&none, &c, &e) == 0, "without a model and a system prompt");
+	ok(!c.argv[3] && c.nfiles == 1 && !*c.files[0].text, "that of an earlier run is gone");
+	driver_command_done(&c);
+	struct driver_spec bad[] = {all, all, all, all, all};
+	static const char *const words[] = {
+	        "a model", "a system prompt", "permissions", "maxTurns", "no tools"};
+	bad[0].model_flag = NULL;
+	bad[1].instructions = NULL;
+	bad[2].permissions = PERMISSIONS_DENY;
+	bad[3].max_turns = 3;
+	bad[4].tools_allow = LIST("Read");
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+		ok(driver_exec.check(&bad[i], &e) == -ENOEXEC && strstr(e.text, words[i]),
+		        "refused: %s", e.text);
+}
+
 static void test_text(void)
 {
 	struct talk t;
@@ -255,6 +293,7 @@ static void test_bytes(void)
 int main(void)
 {
 	test_command();
+	test_agent();
 	test_text();
 	test_gathered();
 	test_events();

@@ -15,6 +15,10 @@ static const char good[] = "name: claude\n"
                            "probe: [/opt/agent/bin/claude, --version]\n"
                            "version: 1.2.3\n"
                            "npm: {package: \"@a/b\", integrity: " DIGEST "}\n"
+                           "node: {version: 22.1.0, integrity: " DIGEST "}\n"
+                           "files: {.a/b.json: \"{}\", c: d}\n"
+                           "instructions: .a/AGENTS.md\n"
+                           "model_flag: --model\n"
                            "inject: [anthropic.agentbox]\n"
                            "installed_files: true\n";
 
@@ -37,6 +41,12 @@ int main(void)
 	is_str(a->env[1], "N=1", "env, a number");
 	ok(a->args[2] == NULL && a->probe[2] == NULL && a->inject[1] == NULL, "lists end");
 	is_str(a->package, "@a/b", "package");
+	is_str(a->node, "22.1.0", "node");
+	ok(a->nfiles == 2 && strcmp(a->files[0].name, ".a/b.json") == 0 &&
+	                strcmp(a->files[0].value, "{}") == 0,
+	        "files");
+	is_str(a->instructions, ".a/AGENTS.md", "instructions");
+	is_str(a->model_flag, "--model", "model_flag");
 	ok(a->installed_files, "installed_files");
 	agent_free(a);
 	agent_free(NULL);
@@ -49,5 +59,12 @@ int main(void)
 	        "agent.yaml:4: 'integrity': 'sha1-abc' is not sha512- and 88 characters");
 	refused("name: x\ndriver: y\nprogram: /x\ninject: [NotAHost]\n",
 	        "agent.yaml:4: 'entry': 'NotAHost' is not a host name");
+	refused("name: x\ndriver: y\nprogram: /x\nfiles: {../a: b}\n",
+	        "agent.yaml:4: 'files': '../a' is not a relative path without '.' and '..'");
+	refused("name: x\ndriver: y\nprogram: /x\ninstructions: /etc/x\n",
+	        "agent.yaml:4: 'instructions': '/etc/x' is not a relative path without '.' and "
+	        "'..'");
+	refused("name: x\ndriver: y\nprogram: /x\nnode: {version: 22.1.0}\n",
+	        "agent.yaml:4: 'integrity' is missing");
 	return done();
 }

@@ -1,0 +1,104 @@
+# shellcheck shell=bash
+# real.sh - a real agent from npm in the default jail, with the stand-in model behind an injected name.
+#
+#	. tests/agents/real.sh
+#	prove_agent NAME HOST HEADER PREFIX [KEY OF THE HARNESS [HOST THAT IT ALSO ASKS FOR]]
+#
+# A run says something and writes a file, with a system prompt; while the model is silent the jail
+# is searched for the key, which the model has sent back in a header and in its text.
+. tests/integration/lib.sh
+
+AGENTS=${XDG_CACHE_HOME:-$HOME/.cache}/agentbox/agents
+KEY=sk-proof-$RANDOM$RANDOM$RANDOM
+PLANT=plant-$RANDOM$RANDOM$RANDOM
+HELPERS=()
+
+start_model() {
+	cat >"$T/scenario.json" <<J
+{ "turns": [
+  { "gate": "begin", "text": "Writing. {{headers}}", "chunkSize": 100000,
+    "tools": [ { "name": "\$write", "args": { "path": "/workspace/out/hello.txt", "content": "hello $PLANT\n" } } ] },
+  { "gate": "end", "text": "Wrote it. $PLANT {{headers}}", "chunkSize": 100000 }
+] }
+J
+	node tests/agents/mock-llm.mjs --port-file "$T/port" --scenario "$T/scenario.json" --cwd /workspace --echo \
+		--log "$T/model.log" --bodies "$T/bodies" >"$T/model.out" 2>&1 &
+	HELPERS+=($!)
+	wait_for 30 test -s "$T/port"
+}
+open_gate() { node -e 'fetch(process.argv[1], { method: "POST" })' "http://127.0.0.1:$(cat "$T/port")/__mock/open/$1"; }
+asked() { grep -q "\"kind\":\"main\",\"turn\":$1" "$T/model.log"; }
+
+# configure NAME HOST HEADER PREFIX KEYS
+configure() {
+	mkdir -p "$T/etc/harnesses" "$T/etc/policy"
+	cat >"$T/etc/policy/model.yaml" <<Y
+extends: default
+egress:
+  inject:
+    - { host: $2, upstream: "http://127.0.0.1:$(cat "$T/port")", header: $3, prefix: "$4", secret: PROOF_KEY, allow_loopback: true }
+Y
+	printf -- '---\nbackend: %s\npolicy: model\n%s\nartifacts: [out/**]\nlimits: { timeoutMs: 600000 }\n---\nThe magic word is heliotrope.\n' \
+		"$1" "$5" >"$T/etc/harnesses/go.md"
+	: >"$T/etc/agentboxd.yaml"
+	export PROOF_KEY=$KEY
+	start_daemon --config "$T/etc/agentboxd.yaml" --agents "$AGENTS"
+}
+
+search() {
+	local pids
+	mapfile -t pids < <(jail_processes | awk '{print $2}')
+	python3 tests/integration/needles.py --wire "$T/wire" "$KEY" "$PLANT" placeholder-the-key -- "${pids[@]}" >"$T/found" 2>&1
+	ok 'the jail can be searched' test $? = 0
+	tail -n 1 "$T/found"
+	while read -r what place; do
+		ok "what it has is found: $what, $place" grep -qP "^$what\t$place\t" "$T/found"
+	done <<X
+placeholder-the-key environ
+placeholder-the-key memory
+placeholder-the-key proc
+placeholder-the-key wire
+$PLANT file
+$PLANT wire
+$PLANT memory
+X
+	is 'the key is nowhere in it' "$(grep "^$KEY" "$T/found")" ''
+}
+
+prove_agent() {
+	sh "harnesses/agents/$1/install.sh" "$AGENTS/$1" >"$T/install" 2>&1 ||
+		skip_all "the agent's package cannot be fetched: $(tail -n 1 "$T/install")"
+	ok 'the agent starts' sh "harnesses/agents/$1/smoke.sh" "$AGENTS/$1"
+	trap 'kill "${HELPERS[@]}" 2>/dev/null; _at_exit' EXIT
+	ok 'the stand-in model listens' start_model || finish
+	ok 'the daemon' configure "$1" "$2" "$3" "$4" "${5:-}" || finish
+	abctl run go -s u/g -p 'Write out/hello.txt.' --json >"$T/events" 2>"$T/err" &
+	local run=$! wire
+	ok 'it asks the model' wait_for 120 asked 0 || finish
+	python3 tests/integration/wire.py "$(jail_processes | awk 'END { print $2 }')" "$T/wire" >"$T/wire.out" 2>&1 &
+	wire=$!
+	HELPERS+=("$wire")
+	wait_for 20 grep -q ready "$T/wire.out"
+	open_gate begin
+	ok 'and once more, with the result of a tool' wait_for 120 asked 1
+	sleep 1 # what the agent does on the side
+	kill "$wire"
+	wait "$wire"
+	ok 'no packet was missed' test $? = 0
+	search
+	open_gate end
+	wait "$run"
+	is 'the run succeeds' "$(json 'l.result.status' <"$T/events")" succeeded
+	like 'with its text' "$(json 'l.result.finalText' <"$T/events")" "Wrote it\. $PLANT"
+	like 'in which the key was masked' "$(json 'l.result.finalText' <"$T/events")" "\*{${#KEY}}"
+	is 'its file is there' "$(json 'l.result.artifacts.map(a=>a.path).join()' <"$T/events")" out/hello.txt
+	is 'as the model said' "$(cat "$T"/state/supervisor/artifacts/*/*)" "hello $PLANT"
+	is 'tokens are metered outside' "$(json 'l.result.usage.metered&&l.result.usage.inputTokens>0' <"$T/events")" true
+	ok 'the model was told the system prompt' grep -rq 'magic word is heliotrope' "$T/bodies"
+	is 'each request to it had the key' "$(grep '"kind":"main"' "$T/model.log" | grep -vc "\"key\":\"$4$KEY\"")" 0
+	like 'nothing else was asked for' "$(json 'e.filter(x=>x.type==="egress.denied").map(x=>x.host).join(" ")' <"$T/events")" \
+		"^(${6:-nothing} ?)*\$"
+	is 'the key is in no event, artifact, log, file of state' "$(grep -rlaE "$KEY" "$T/state" "$T/log" "$T/err" "$T/events")" ''
+	ok 'nothing is left' wait_for 20 no_jail_processes
+	finish
+}
