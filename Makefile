@@ -38,7 +38,7 @@ LIBS_agentboxd := -lnl-route-3 -lnl-3
 # and does, what is kept, what all stand on.
 ORDER_supervisor := main orders filter arguments \
 	api_system api_policies api_harnesses api_sessions api_runs api_jails api_jail_list api_egress exec_wait openapi metrics \
-	routes stream page stdio jailspec body api problem http percent conns auth \
+	routes stream page stdio jailspec body api problem http_server http_conn http_request http_private http percent conns auth \
 	runs_show runs_recover runs_adopt runs runs_private \
 	runner runner_start runner_work runner_end result params active egress_totals \
 	sessions sched seed plan run pump journal \
@@ -48,7 +48,7 @@ ORDER_supervisor := main orders filter arguments \
 	artifacts files digest hash daemon stats loop
 
 MAIN_agentbox-supervisor := supervisor/main.c
-LIBS_agentbox-supervisor := -luring -lmicrohttpd -lsqlite3 -lcrypto -lcjson -lyaml
+LIBS_agentbox-supervisor := -luring -lsqlite3 -lcrypto -lcjson -lyaml
 MAIN_agentbox-egress := egress/main.c
 LIBS_agentbox-egress := -lcurl -lcares -lcjson
 MAIN_agentbox-policyc := policy/policyc.c
@@ -67,7 +67,7 @@ LIBS_base := -lcjson
 LIBS_policy := -lyaml -lseccomp
 LIBS_jail := -lnl-route-3 -lnl-3
 LIBS_egress := -lcurl -lcares
-LIBS_supervisor := -luring -lmicrohttpd -lsqlite3 -lcrypto
+LIBS_supervisor := -luring -lsqlite3 -lcrypto
 
 # ---- flags ----
 cc-option = $(shell $(CC) -Werror $(1) -x c -c /dev/null -o /dev/null 2>/dev/null && echo $(1))

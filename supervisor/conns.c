@@ -13,6 +13,12 @@ enum {
 	WAIT_MS = 120 * 1000,
 	/* A body: LIMIT_HTTP_BODY over a local socket takes milliseconds. */
 	BODY_MS = 120 * 1000,
+	/* A client that takes no byte of its answer for so long is cut; it can come back with
+	 * Last-Event-ID. */
+	STALL_MS = 300 * 1000,
+	/* What a client still sends is dropped for so long after its last answer, so that it can
+	 * read that before it sees a broken pipe. */
+	LINGER_MS = 2000,
 };
 
 void conns_init(struct conns *cs)
@@ -36,15 +42,13 @@ void conns_enter(struct conns *cs, struct conn *c, enum conn_state s)
 	c->since_ms = clock_mono_ms();
 }
 
-struct conn *conns_add(struct conns *cs, int fd, const struct auth_peer *peer)
+void conns_add(struct conns *cs, struct conn *c, int fd, const struct auth_peer *peer)
 {
-	struct conn *c = xnew(struct conn);
 	c->fd = fd;
 	c->peer = *peer;
 	list_init(&c->link);
 	conns_enter(cs, c, CONN_WAITING);
 	cs->n++;
-	return c;
 }
 
 void conns_remove(struct conns *cs, struct conn *c)
@@ -52,7 +56,6 @@ void conns_remove(struct conns *cs, struct conn *c)
 	cs->ncut -= c->state == CONN_CUT;
 	cs->n--;
 	list_remove(&c->link);
-	free(c);
 }
 
 static void cut(struct conns *cs, struct conn *c)
@@ -126,7 +129,12 @@ int64_t conns_cut_late(struct conns *cs, bool *ret_cut)
 	static const struct {
 		enum conn_state state;
 		int64_t allowed_ms;
-	} bounds[] = {{CONN_WAITING, WAIT_MS}, {CONN_READING, BODY_MS}};
+	} bounds[] = {
+	        {CONN_WAITING, WAIT_MS},
+	        {CONN_READING, BODY_MS},
+	        {CONN_WRITING, STALL_MS},
+	        {CONN_ENDING, LINGER_MS},
+	};
 	int64_t now = clock_mono_ms(), next = -1;
 	*ret_cut = false;
 	for (size_t i = 0; i < ARRAY_LEN(bounds); i++) {

@@ -3,8 +3,9 @@
  * and who makes room.
  *
  * A connection is in one list at a time, oldest first: `waiting` for the headers
- * of a request, `reading` its body, or `busy` with an answer.  The heads of the
- * first two give the nearest deadline.  When a peer has its share of all
+ * of a request, `reading` its body, `busy` with an answer, `writing` to a client
+ * that does not take it, or `ending` until the client has seen the end.  The
+ * heads of all but the busy ones give the nearest deadline.  When a peer has its share of all
  * connections its own longest idle one makes room for its next; when all are
  * taken, the longest idle one of all.  To cut a connection is to shut its socket
  * down: whoever reads from it then sees its end, closes it and calls
@@ -30,18 +31,23 @@ enum {
 	CONNS_MAX = LIMIT_CONNECTIONS + CONNS_SPARE,
 };
 
-enum conn_state { CONN_WAITING, CONN_READING, CONN_BUSY, CONN_CUT, CONN_STATES };
+enum conn_state {
+	CONN_WAITING,
+	CONN_READING,
+	CONN_BUSY,
+	CONN_WRITING,
+	CONN_ENDING,
+	CONN_CUT,
+	CONN_STATES
+};
 
-struct http_request;
-
+/* Embedded in what its owner knows of it. */
 struct conn {
 	struct list link; /* in conns.by_state[state] */
 	enum conn_state state;
 	int fd; /* borrowed: closed by whoever reads from it */
 	int64_t since_ms;
-	bool used; /* a request on it was answered */
 	struct auth_peer peer;
-	struct http_request *request; /* borrowed: in progress, or NULL */
 };
 
 struct conns {
@@ -53,10 +59,10 @@ void conns_init(struct conns *cs);
 
 /* Is there room for one more of that uid?  May cut an idle one (*ret_cut).  NULL, or why not. */
 const char *conns_room(struct conns *cs, uid_t uid, bool *ret_cut);
-/* Returns owned: by conns until conns_remove. */
-struct conn *conns_add(struct conns *cs, int fd, const struct auth_peer *peer);
+void conns_add(struct conns *cs, struct conn *c, int fd, const struct auth_peer *peer);
+/* Also into the state it has: its time begins anew. */
 void conns_enter(struct conns *cs, struct conn *c, enum conn_state s);
-/* It is closed.  Frees it. */
+/* It is closed. */
 void conns_remove(struct conns *cs, struct conn *c);
 
 /* Cuts those whose time is up; milliseconds until the next one's is, -1: none. */

@@ -24,7 +24,6 @@ static const int allowed[] = {
         SYS_pread64,
         SYS_pwrite64,
         SYS_lseek,
-        SYS_sendfile, /* libmicrohttpd sends kept artifacts */
         /* files below descriptors, and SQLite's by relative path */
         SYS_openat,
         SYS_open,

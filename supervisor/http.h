@@ -1,8 +1,8 @@
 /*
  * http.h - HTTP/1.1 over the control socket: connections, requests, replies.
  *
- * The ring accepts, libmicrohttpd parses, the ring polls libmicrohttpd's epoll
- * descriptor.  What a path means is the caller's matter (routes.h).
+ * The ring accepts and polls the epoll descriptor of all connections.  What a
+ * path means is the caller's matter (routes.h).
  *
  * A request reaches its handler when its body is complete.  The handler calls
  * exactly one of http_reply, http_stream and http_upgrade, at once or later;
@@ -11,11 +11,11 @@
  * its `gone`.  When the client leaves first, the `gone` of http_on_gone or of
  * the stream is called once, and the request must be forgotten.
  *
- * A client that closes its sending direction before the answer has begun counts
- * as having left; a stream that has begun goes on.
+ * A client that closes only its sending direction has not left: it gets its
+ * answer, however long that takes.
  *
  * Slow, idle, oversized and surplus clients are dealt with here: the limits are
- * in http.c.
+ * in conns.c and http_conn.c.
  */
 #ifndef SUPERVISOR_HTTP_H
 #define SUPERVISOR_HTTP_H
@@ -44,6 +44,11 @@ struct http_service {
 	void (*request)(void *ctx, struct http_request *r);
 	/* The body was larger than allowed.  Answers now. */
 	void (*too_large)(void *ctx, struct http_request *r);
+	/* It cannot be read; its method and path may be "".  Answers now.  -EINVAL: not HTTP;
+	 * -E2BIG: the head is too large, -ENAMETOOLONG: by its first line alone;
+	 * -EPROTONOSUPPORT, -EACCES: another version; -EOPNOTSUPP: an unknown coding or
+	 * expectation. */
+	void (*malformed)(void *ctx, struct http_request *r, const struct err *e);
 };
 
 /* ---- the server ---- */
@@ -63,7 +68,7 @@ int64_t http_started_ms(const struct http *h); /* monotonic */
 
 const char *http_method(const struct http_request *r);
 const char *http_path(const struct http_request *r); /* as sent: percent-encoded, no query */
-/* Decoded value of a query parameter, or NULL.  What cannot be decoded reads as "". */
+/* Decoded value of a query parameter; NULL where there is none or it cannot be decoded. */
 const char *http_query(struct http_request *r, const char *name);
 /* One that is 0 or 1, false where it is missing.  -EINVAL. */
 MUST_USE int http_query_flag(struct http_request *r, const char *name, bool *ret, struct err *e);
@@ -71,8 +76,6 @@ MUST_USE int http_query_flag(struct http_request *r, const char *name, bool *ret
 void http_each_query(struct http_request *r,
         void (*each)(void *ctx, const char *name, const char *value), void *ctx);
 const char *http_header(const struct http_request *r, const char *name);
-/* Where the body ends is said once: one Content-Length, or Transfer-Encoding, or neither. */
-bool http_one_length(const struct http_request *r);
 const char *http_body(const struct http_request *r, size_t *ret_len); /* NUL-terminated */
 const struct auth_peer *http_peer(const struct http_request *r);
 /* The route's parameters (routes.c sets them; n from 0), decoded; NULL beyond the last. */

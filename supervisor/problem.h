@@ -20,13 +20,17 @@
 	X(METHOD, 405, "method_not_allowed", "Method Not Allowed")                                 \
 	X(CONFLICT, 409, "conflict", "Conflict")                                                   \
 	X(TOO_LARGE, 413, "too_large", "Content Too Large")                                        \
+	X(TARGET_TOO_LONG, 414, "target_too_long", "URI Too Long")                                 \
 	X(HARNESS_INVALID, 422, "harness_invalid", "Harness Invalid")                              \
 	X(POLICY_UNMET, 422, "policy_unmet", "Policy Unmet")                                       \
 	X(UPGRADE, 426, "upgrade_required", "Upgrade Required")                                    \
 	X(QUEUE_FULL, 429, "queue_full", "Queue Full")                                             \
 	X(QUOTA, 429, "quota", "Quota Exceeded")                                                   \
+	X(HEAD_TOO_LARGE, 431, "head_too_large", "Request Header Fields Too Large")                \
 	X(INTERNAL, 500, "internal", "Internal Server Error")                                      \
-	X(DRAINING, 503, "draining", "Service Unavailable")
+	X(NOT_IMPLEMENTED, 501, "not_implemented", "Not Implemented")                              \
+	X(DRAINING, 503, "draining", "Service Unavailable")                                        \
+	X(VERSION, 505, "version_not_supported", "HTTP Version Not Supported")
 
 enum problem {
 #define PROBLEM_ENUM(sym, status, kind, title) PROBLEM_##sym,

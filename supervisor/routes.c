@@ -223,12 +223,6 @@ static int refuse_unmatched(struct http_request *r, const struct route_match *m)
 static int64_t on_headers(void *ctx, struct http_request *r)
 {
 	(void)ctx;
-	if (!http_one_length(r)) {
-		http_add_header(r, "Connection", "close"); /* what follows is anybody's guess */
-		problem_reply(r, PROBLEM_BAD_REQUEST, NULL,
-		        "the length of the body is given more than once");
-		return -1;
-	}
 	struct route_match m;
 	routes_match(table, ARRAY_LEN(table), http_method(r), http_path(r), &m);
 	if (!m.route)
@@ -271,6 +265,22 @@ static void on_too_large(void *ctx, struct http_request *r)
 		        (long long)route->body_limit);
 }
 
+/* What is not a request of HTTP/1.1 has an answer like any other. */
+static void on_malformed(void *ctx, struct http_request *r, const struct err *e)
+{
+	(void)ctx;
+	enum problem p = PROBLEM_BAD_REQUEST;
+	if (e->code == -E2BIG)
+		p = PROBLEM_HEAD_TOO_LARGE;
+	else if (e->code == -ENAMETOOLONG)
+		p = PROBLEM_TARGET_TOO_LONG;
+	else if (e->code == -EPROTONOSUPPORT || e->code == -EACCES)
+		p = PROBLEM_VERSION;
+	else if (e->code == -EOPNOTSUPP)
+		p = PROBLEM_NOT_IMPLEMENTED;
+	problem_reply(r, p, NULL, "%s", e->text);
+}
+
 int routes_serve(struct daemon *d, int listen_fd, gid_t socket_gid, struct err *e)
 {
 	struct http_service service = {
@@ -278,6 +288,7 @@ int routes_serve(struct daemon *d, int listen_fd, gid_t socket_gid, struct err *
 	        .headers = on_headers,
 	        .request = on_request,
 	        .too_large = on_too_large,
+	        .malformed = on_malformed,
 	};
 	d->http = http_new(d->loop, listen_fd, socket_gid, &service, e);
 	return d->http ? 0 : e ? e->code : -ENOMEM;

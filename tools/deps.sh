@@ -6,7 +6,7 @@
 set -eu
 
 build='gcc make pkg-config musl-tools linux-libc-dev libc6-dev libseccomp-dev libnl-3-dev
-libnl-route-3-dev libcjson-dev libyaml-dev liburing-dev libmicrohttpd-dev libsqlite3-dev
+libnl-route-3-dev libcjson-dev libyaml-dev liburing-dev libsqlite3-dev
 libcurl4-openssl-dev libc-ares-dev libssl-dev'
 # perl has prove; node and npm serve the stand-in model server and fetch the agent
 tests='perl nodejs npm curl procps util-linux iproute2 bubblewrap ca-certificates socat strace git python3 sqlite3

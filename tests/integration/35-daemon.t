@@ -97,10 +97,10 @@ links() { # NAME REGEX: libraries that it must not have
 	readelf -d "$BIN/$1" | grep NEEDED | grep -cE "lib($2)\."
 }
 ok 'readelf sees libraries' test "$(links agentboxd 'c')" = 1
-is 'agentboxd links no parser' "$(links agentboxd 'yaml.*|cjson|curl|cares|microhttpd|sqlite3|uring|seccomp|crypto|ssl')" 0
+is 'agentboxd links no parser' "$(links agentboxd 'yaml.*|cjson|curl|cares|sqlite3|uring|seccomp|crypto|ssl')" 0
 is 'the supervisor no client of the network' "$(links agentbox-supervisor 'curl|cares|seccomp|nl-.*')" 0
-is 'egress no YAML, store or ring' "$(links agentbox-egress 'yaml.*|sqlite3|microhttpd|uring|seccomp|nl-.*')" 0
-is 'the compiler of policies no network' "$(links agentbox-policyc 'curl|cares|microhttpd|sqlite3|uring|nl-.*')" 0
+is 'egress no YAML, store or ring' "$(links agentbox-egress 'yaml.*|sqlite3|uring|seccomp|nl-.*')" 0
+is 'the compiler of policies no network' "$(links agentbox-policyc 'curl|cares|sqlite3|uring|nl-.*')" 0
 is 'PID 1 of a jail and its worker nothing' "$(links agentbox-init '.*'; links agentbox-worker '.*')" "$(printf '0\n0')"
 ok 'and there are some' test "$(children status | grep -c '^Uid')" -ge 2
 policies() { abctl policy ls; }

@@ -2,7 +2,10 @@
 # Hostile and careless clients of the socket: a clear answer, and the daemon lives.
 . tests/integration/lib.sh
 
-start_daemon || { echo "not ok 1 - start"; echo 1..1; exit 1; }
+mkdir -p "$T/etc/harnesses"
+printf -- '---\nbackend: exec\ncommand: [sleep, "1"]\n---\n' >"$T/etc/harnesses/second.md"
+: >"$T/etc/agentboxd.yaml"
+start_daemon --config "$T/etc/agentboxd.yaml" || { echo "not ok 1 - start"; echo 1..1; exit 1; }
 super=$(child_pid agentbox-supervisor)
 raw() { node tests/integration/raw.mjs "$T/sock" "$@"; }
 req() { curl -sS -m 20 --unix-socket "$T/sock" "$@"; }
@@ -14,6 +17,22 @@ like 'headers of 1 MB' "$( (printf 'GET /healthz HTTP/1.1\r\nHost: x\r\n'; for i
 like 'two requests in one packet are answered in order' \
 	"$(printf 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\nGET /v1/version HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n' | raw | tr '\n' ' ')" '200 .*200 '
 like 'half-closed after the request' "$(printf 'GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n' | raw --end)" '^HTTP/1\.1 200'
+# A half-closed client has not left: it waits for what comes in a second.
+half() {
+	timeout 60 python3 - "$T/sock" "$1" "$2" <<'P'
+import socket, sys
+body = b'{"session":{"userId":"u","goalId":"half"},"harness":"second","prompt":"x"}'
+c = socket.socket(socket.AF_UNIX)
+c.connect(sys.argv[1])
+c.sendall(b"POST /v1/runs%s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n%sContent-Length: %d\r\n\r\n" % (
+    sys.argv[2].encode(), b"Accept: %s\r\n" % sys.argv[3].encode(), len(body)) + body)
+c.shutdown(socket.SHUT_WR)
+while piece := c.recv(65536):
+    print(piece.decode(), end="")
+P
+}
+like 'half-closed: the result of a run still comes' "$(half '?wait=1' '*/*')" '"status":"succeeded"'
+like 'half-closed: and its stream to the end' "$(half '' text/event-stream)" 'event: run.done'
 is 'an unknown path' "$(code http://x/v1/nosuch)" 404
 like 'as a problem' "$(cat "$T/body")" '"type":"urn:agentbox:error:not_found"'
 is 'a known path, wrong method' "$(code -X PATCH http://x/v1/runs)" 405

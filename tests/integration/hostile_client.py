@@ -72,6 +72,19 @@ def expect(what, got, allowed):
         print(f"{what[:200]}: {seen} {got[-200:]!r}")
 
 
+def problem(what, got):
+    """An error is a JSON object, whoever found it."""
+    head, _, body = got.partition(b"\r\n\r\n")
+    try:
+        told = json.loads(body)
+        good = b"application/problem+json" in head and told["detail"] and \
+            told["type"].startswith("urn:agentbox:error:") and [told["status"]] == codes(got)
+    except (ValueError, KeyError):
+        good = False
+    if not good:
+        print(f"{what[:200]}: no problem document: {got[-300:]!r}")
+
+
 UPGRADE = "Connection: Upgrade\r\nUpgrade: agentbox-stdio\r\n"
 
 
@@ -94,12 +107,25 @@ def part_http():
     for data, allowed in [
         (b"GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n", [400]),
         (b"GET /healthz HTTP/9.9\r\nHost: x\r\n\r\n", [505]),
-        (b"GET /heal\0thz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", [400, 404]),
-        (b"A" * 3000 + b" /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", [405]),
+        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", [505]),
+        (b"\x16\x03\x01\x02\0\x01", [400]),
+        (b"NONSENSE\r\n\r\n", [400]),
+        (b"GET /healthz HTTP/1.1\nHost: x\n\n", [400]),
+        (b"GET /heal\0thz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", [400]),
+        (b"A" * 3000 + b" /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", [400]),
+        (b"BREW /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", [405]),
+        (b"GET /" + b"a" * 100000 + b" HTTP/1.1\r\nHost: x\r\n\r\n", [414]),
+        (get + b"X: " + b"a" * 100000 + b"\r\n\r\n", [431]),
+        (get + b"X: a\r\n" * 200 + b"\r\n", [431]),
+        (get + b"X : a\r\n\r\n", [400]),
+        (get + b"X: a\r\n b\r\n\r\n", [400]),
+        (get + b"Expect: wonders\r\n\r\n", [501]),
+        (post + b"Transfer-Encoding: gzip\r\n\r\n", [501]),
         (b"OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", [404]),
         (post + b"Content-Length: -1\r\n\r\n{}", [400]),
         (post + b"Content-Length: 2x\r\n\r\n{}", [400]),
-        (post + b"Content-Length: 99999999999999999999999\r\n\r\n{}", [413]),
+        (post + b"Content-Length: 99999999999999999999999\r\n\r\n{}", [400]),
+        (post + b"Content-Length: 999999999999999\r\n\r\n{}", [413]),
         (post + b"Content-Length: 3\r\nContent-Length: 100\r\n\r\n{}x", [400]),
         (post + b"Content-Length: %d\r\nContent-Length: %d\r\n\r\n" % (len(body), len(body) + 9) + body, [400]),
         (post + b"content-length: %d\r\nContent-Length: %d\r\n\r\n" % (len(body), len(body)) + body, [400]),
@@ -108,11 +134,21 @@ def part_http():
         (chunked + b"2;a=b\r\n{}\r\n0\r\nX: y\r\n\r\n", [400]),
         (chunked + b"zz\r\n{}\r\n0\r\n\r\n", [400]),
         (chunked + b"-2\r\n{}\r\n0\r\n\r\n", [400]),
-        (chunked + b"ffffffffffffffffff\r\n{}\r\n0\r\n\r\n", [413]),
+        (chunked + b"ffffffffffffffffff\r\n{}\r\n0\r\n\r\n", [400]),
         (post + b"\r\n", [400]),
         (get + b"Connection: close\r\nContent-Length: 5\r\n\r\nhello", [413]),
     ]:
-        expect(repr(data[:120]), raw(data), allowed)
+        got = raw(data)
+        expect(repr(data[:120]), got, allowed)
+        if codes(got)[-1:] >= [400]:
+            problem(repr(data[:120]), got)
+    for cut in (b"GET /hea", get, post + b"Content-Length: 9\r\n\r\n{", chunked + b"9\r\n{"):
+        with connect() as c:
+            c.sendall(cut)
+            c.shutdown(socket.SHUT_WR)
+            got = answer(c)
+        expect(f"cut short: {cut!r}", got, [400])
+        problem(f"cut short: {cut!r}", got)
     got = codes(raw((get + b"\r\n") * 1000 + get + b"Connection: close\r\n\r\n"))
     if got != [200] * 1001:
         print(f"1001 requests at once: {len(got)} answers, {set(got)}")

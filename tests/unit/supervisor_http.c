@@ -171,6 +171,14 @@ static void on_too_large(void *ctx, struct http_request *r)
 	http_reply(r, 413, NULL, NULL);
 }
 
+static void on_malformed(void *ctx, struct http_request *r, const struct err *e)
+{
+	(void)ctx;
+	auto_buf struct buf b = BUF_INIT(1000);
+	buf_printf(&b, "malformed: %s\n", e->text);
+	http_reply(r, e->code == -E2BIG || e->code == -ENAMETOOLONG ? 431 : 400, "text/plain", &b);
+}
+
 static void stop(struct op *op, int res, uint32_t flags)
 {
 	(void)op;
@@ -183,7 +191,7 @@ static int serve(int listen_fd)
 {
 	struct err e;
 	struct op timer = {.magic = 0};
-	struct http_service s = {NULL, on_headers, on_request, on_too_large};
+	struct http_service s = {NULL, on_headers, on_request, on_too_large, on_malformed};
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	signal(SIGPIPE, SIG_IGN);
 	loop = loop_new(64, &e);
@@ -302,18 +310,41 @@ static void test_pipelined(void)
 
 static void test_broken(void)
 {
-	const char *a = ask("\x16\x03\x01garbage\r\n\r\n", NULL);
-	ok(strncmp(a, "HTTP/1.1 200", 12) != 0, "garbage is not a request");
-	a = ask("GET /x HTTP/1.1\r\n\r\n", NULL);
-	ok(strstr(a, " 400 "), "HTTP/1.1 without Host");
-	a = ask("GET /x HTTP/9.9\r\n" H "\r\n", NULL);
-	ok(strncmp(a, "HTTP/1.1 200", 12) != 0, "an unknown version");
-	a = ask("POST /x HTTP/1.1\r\n" H "Content-Length: 99999999999999999999999\r\n\r\n", NULL);
-	ok(strstr(a, " 413 ") || strstr(a, " 400 "), "an absurd length");
-	a = ask("POST /x HTTP/1.1\r\n" H "Content-Length: -1\r\n\r\n", NULL);
-	ok(strstr(a, " 400 "), "a negative length");
-	a = ask("POST /x HTTP/1.1\r\n" H "Transfer-Encoding: chunked\r\n\r\nzz\r\n", NULL);
-	ok(strncmp(a, "HTTP/1.1 200", 12) != 0, "a broken chunk");
+	static const struct {
+		const char *request, *what;
+	} all[] = {
+	        {"\x16\x03\x01", "no letter to begin with"},
+	        {"GET /x HTTP/1.1\n" H "\n", "bare line feeds"},
+	        {"GET /x HTTP/1.1\r\n\r\n", "HTTP/1.1 without Host"},
+	        {"GET /x HTTP/9.9\r\n" H "\r\n", "an unknown version"},
+	        {"GET  /x HTTP/1.1\r\n" H "\r\n", "two blanks"},
+	        {"GET /x HTTP/1.1\r\n" H "a : b\r\n\r\n", "a blank before a colon"},
+	        {"POST /x HTTP/1.1\r\n" H "Content-Length: 99999999999999999999999\r\n\r\n",
+	                "an absurd length"},
+	        {"POST /x HTTP/1.1\r\n" H "Content-Length: -1\r\n\r\n", "a negative length"},
+	        {"POST /x HTTP/1.1\r\n" H "Content-Length: 1\r\nContent-Length: 1\r\n\r\nx",
+	                "two lengths"},
+	        {"POST /x HTTP/1.1\r\n" H "Transfer-Encoding: chunked\r\n\r\nzz\r\n",
+	                "a broken chunk"},
+	};
+	for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+		const char *a = ask(all[i].request, NULL);
+		ok(strncmp(a, "HTTP/1.1 400 Bad Request\r\n", 26) == 0 &&
+		                strstr(a, "Connection: close\r\n") &&
+		                strstr(a, "\r\n\r\nmalformed: "),
+		        "refused by the service, and closed: %s", all[i].what);
+	}
+	auto_close int cut = dial();
+	put(cut, "GET /x HTT");
+	shutdown(cut, SHUT_WR);
+	ok(strstr(get(cut, NULL), "malformed: the request ends"), "refused: half a head");
+	auto_close int second = dial();
+	put(second, "GET /1 HTTP/1.1\r\n" H "\r\nNONSENSE\r\n\r\nGET /3 HTTP/1.1\r\n" H "\r\n");
+	const char *a = get(second, NULL);
+	ok(strstr(a, "GET /1") && strstr(a, "malformed: ") && !strstr(a, "GET /3"),
+	        "what stands before a broken request is answered, and nothing behind it");
+	a = ask("\r\n\r\nGET /x HTTP/1.1\r\n" H "Connection: close\r\n\r\n", NULL);
+	ok(strstr(a, "GET /x"), "empty lines in front are none of it");
 }
 
 static void test_large(void)
@@ -369,9 +400,20 @@ static void test_rude(int heard)
 	shutdown(half, SHUT_WR);
 	ok(strstr(get(half, NULL), "GET /x"), "half-closed: an answer still comes");
 	auto_close int early = dial();
-	put(early, "GET /never HTTP/1.1\r\n" H "\r\n");
+	put(early, "GET /later HTTP/1.1\r\n" H "\r\n");
 	shutdown(early, SHUT_WR);
-	ok(!get(early, NULL)[0] && hear(heard) == 'g', "half-closed too early: as if it had left");
+	ok(strstr(get(early, NULL), "later"), "half-closed: also one that comes later");
+	auto_close int two = dial();
+	put(two, "GET /later HTTP/1.1\r\n" H "\r\nGET /x HTTP/1.1\r\n" H "\r\n");
+	shutdown(two, SHUT_WR);
+	const char *both = get(two, NULL);
+	ok(strstr(both, "later") && strstr(both, "GET /x"), "half-closed: and the one behind it");
+	int left = dial();
+	put(left, "GET /never HTTP/1.1\r\n" H "\r\n");
+	shutdown(left, SHUT_WR);
+	millis(50);
+	fd_close(left);
+	ok(hear(heard) == 'g', "half-closed, and then gone: it is noticed");
 	auto_close int stream = dial();
 	put(stream, "GET /stream HTTP/1.1\r\n" H "\r\n");
 	(void)get(stream, "piece");

@@ -197,7 +197,7 @@ static void lost(struct daemon *daemon, const char *why)
 static void supervisor(int listen_fd, int sock)
 {
 	struct err e;
-	struct http_service s = {NULL, on_headers, on_request, on_request};
+	struct http_service s = {.headers = on_headers, .request = on_request};
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	signal(SIGPIPE, SIG_IGN);
 	d.loop = loop_new(64, &e);

@@ -142,7 +142,7 @@ static void on_request(void *ctx, struct http_request *r)
 static int serve(int listen_fd, const char *dir)
 {
 	struct err e;
-	struct http_service s = {NULL, on_headers, on_request, on_request};
+	struct http_service s = {.headers = on_headers, .request = on_request};
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	signal(SIGPIPE, SIG_IGN);
 	d.loop = loop_new(64, &e);

@@ -1,0 +1,593 @@
+/*
+ * Theory of operation.
+ *
+ * A connection goes through its phases again and again (http_conn_run): a head,
+ * a body, waiting for the handler, the answer.  While an answer is due nothing
+ * is read, so what a client sends ahead stays in its socket.  All of it happens
+ * in the hook phase of a turn; handlers, wake-ups and epoll only queue.
+ *
+ * The descriptor is watched once, for edges: what epoll told stays true until a
+ * call says otherwise.  A client that closed its sending direction is read to
+ * the end after its answer; one that is not there any more (EPOLLHUP) has left.
+ *
+ * The last answer of a connection whose client may still be sending is followed
+ * by the end of our direction, and then what comes is dropped for a moment: to
+ * close at once would break the pipe before the answer is read.
+ */
+#include "supervisor/http_private.h"
+
+#include "base/fd.h"
+#include "base/http_head.h"
+#include "base/limits.h"
+#include "base/mem.h"
+
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+enum {
+	/* A body over its limit is read and dropped up to this, so that its sender can read our
+	 * 413 instead of a broken pipe; beyond it the answer comes at once. */
+	DISCARD_MAX = 4 * LIMIT_HTTP_BODY,
+	STREAM_BLOCK = 32 << 10,
+	/* A chunk's frame: four digits and a line's end, another behind it. */
+	CHUNK_HEAD = 6,
+	/* What one connection may move before the others have their turn; a request counts
+	 * for what it costs beside its bytes. */
+	TURN_BYTES = 256 << 10,
+	REQUEST_COST = 4 << 10,
+	/* The next block of a stream is not asked for while more than a head is unsent. */
+	OUT_LOW = 4 << 10,
+};
+
+enum step {
+	STEP_ON,   /* something was done: go on */
+	STEP_REST, /* nothing can be done now */
+	STEP_GONE, /* the connection is no more */
+};
+
+/* ---- life ---- */
+
+struct http_conn *http_conn_new(struct http *h, int fd, const struct auth_peer *peer)
+{
+	struct http_conn *c = xnew(struct http_conn);
+	struct epoll_event ev = {
+	        .events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
+	        .data.ptr = c,
+	};
+	if (epoll_ctl(h->epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0) {
+		fd_close(fd);
+		free(c);
+		return NULL;
+	}
+	c->http = h;
+	c->in = (struct buf)BUF_INIT(HTTP_HEAD_MAX + HTTP_SCRATCH);
+	c->out = (struct buf)BUF_INIT(OUT_LOW + HTTP_SCRATCH);
+	list_init(&c->work);
+	conns_add(&h->conns, &c->conn, fd, peer);
+	return c;
+}
+
+static void forget(struct http_conn *c)
+{
+	struct http *h = c->http;
+	h->nwork -= !list_empty(&c->work);
+	list_remove(&c->work);
+	conns_remove(&h->conns, &c->conn);
+	buf_done(&c->in);
+	buf_done(&c->out);
+	free(c);
+}
+
+void http_conn_close(struct http_conn *c)
+{
+	struct http_request *r = take(c->request);
+	if (r)
+		http_request_gone(r);
+	http_request_free(r);
+	fd_close(c->conn.fd); /* and with it leaves the set */
+	forget(c);
+}
+
+static enum step closed(struct http_conn *c)
+{
+	http_conn_close(c);
+	return STEP_GONE;
+}
+
+bool http_conn_served(const struct http_conn *c)
+{
+	switch (c->phase) {
+	case HTTP_PHASE_HEAD:
+		return c->used && c->in.len == 0;
+	case HTTP_PHASE_WAIT:
+	case HTTP_PHASE_ANSWER: /* without a request: an upgraded one */
+		return !c->request || c->request->source.gone;
+	case HTTP_PHASE_BODY:
+	case HTTP_PHASE_END:
+		break;
+	}
+	return c->phase == HTTP_PHASE_END;
+}
+
+void http_conn_told(struct http_conn *c, uint32_t events)
+{
+	c->hung_up |= (events & (EPOLLHUP | EPOLLERR)) != 0;
+	c->half_closed |= c->hung_up || (events & EPOLLRDHUP);
+	c->readable |= c->half_closed || (events & EPOLLIN);
+	c->writable |= c->hung_up || (events & EPOLLOUT);
+}
+
+/* ---- in ---- */
+
+static bool receive(struct http_conn *c)
+{
+	if (!c->readable || c->ended)
+		return false;
+	ssize_t n = recv(c->conn.fd, c->http->scratch, HTTP_SCRATCH, 0);
+	if (n < 0 && errno == EINTR)
+		return true;
+	if (n < 0 && errno == EAGAIN) {
+		c->readable = false;
+		return false;
+	}
+	if (n <= 0) {
+		c->ended = true;
+		return false;
+	}
+	/* Less than was asked for: it is empty, and what comes later is told anew. */
+	c->readable = n == HTTP_SCRATCH || c->half_closed;
+	c->moved += (size_t)n;
+	/* It fits: whoever calls has read what was there, but for a head. */
+	return buf_put(&c->in, c->http->scratch, (size_t)n) == 0;
+}
+
+static enum step malformed(struct http_conn *c, const struct err *e)
+{
+	struct http *h = c->http;
+	if (!c->request)
+		c->request = http_request_new(c);
+	c->last = c->linger = true;
+	c->request->handled = true;
+	c->phase = HTTP_PHASE_WAIT;
+	if (!c->request->answered)
+		h->service.malformed(h->service.ctx, c->request, e);
+	return STEP_ON;
+}
+
+/* Nothing more will come. */
+static enum step cut_short(struct http_conn *c)
+{
+	struct err e;
+	if (c->hung_up || c->conn.state == CONN_CUT || (!c->request && c->in.len == 0))
+		return closed(c);
+	err_set(&e, -EINVAL, "the request ends before its end");
+	return malformed(c, &e);
+}
+
+/* Before the body: is it worth reading? */
+static void take_head(struct http_conn *c)
+{
+	struct http *h = c->http;
+	struct http_request *r = c->request;
+	conns_enter(&h->conns, &c->conn, CONN_READING);
+	c->last = !r->keep_alive;
+	c->phase = HTTP_PHASE_BODY;
+	int64_t limit = h->service.headers(h->service.ctx, r);
+	r->handled = limit < 0;
+	r->body_limit = limit < 0 ? 0 : (size_t)limit;
+	r->body = (struct buf)BUF_INIT(r->body_limit);
+	if (limit >= 0 && r->left > r->body_limit) {
+		r->too_large = r->handled = true;
+		h->service.too_large(h->service.ctx, r);
+	}
+	bool asks = r->expects && (r->chunked || r->left > 0);
+	/* A client that asks first need not send what we would drop. */
+	if (r->answered && (asks || r->left > DISCARD_MAX)) {
+		c->last = c->linger = true;
+		c->phase = HTTP_PHASE_WAIT;
+	} else if (asks) {
+		buf_puts(&c->out, "HTTP/1.1 100 Continue\r\n\r\n");
+	}
+}
+
+static bool token_begins(const struct buf *in)
+{
+	return http_token((struct http_text){in->p, 1});
+}
+
+/* What is there of a head: its length, 0 while it may still become one, or -errno. */
+static int head_length(const struct http_conn *c, struct err *e)
+{
+	const struct buf *in = &c->in;
+	const char *lf = memchr(in->p, '\n', in->len);
+	if (!token_begins(in) || (lf && (lf == in->p || lf[-1] != '\r')))
+		return err_set(e, -EINVAL, "not an HTTP request");
+	int n = http_head_length(in->p, in->len, c->searched);
+	if (n < 0 && (!lf || lf - in->p >= HTTP_HEAD_MAX))
+		return err_set(e, -ENAMETOOLONG, "the request line is longer than %d bytes",
+		        HTTP_HEAD_MAX);
+	return n < 0 ? err_set(e, n, "the head is longer than %d bytes", HTTP_HEAD_MAX) : n;
+}
+
+static enum step read_head(struct http_conn *c)
+{
+	/* An empty line in front is what some clients send behind a body (RFC 9112, 2.2). */
+	while (c->in.len >= 2 && memcmp(c->in.p, "\r\n", 2) == 0)
+		buf_consume(&c->in, 2);
+	if (c->in.len == 0 || (c->in.len == 1 && c->in.p[0] == '\r'))
+		return STEP_REST;
+	struct err e;
+	int n = head_length(c, &e);
+	c->searched = c->in.len;
+	if (n == 0)
+		return STEP_REST;
+	c->searched = 0;
+	c->moved += REQUEST_COST;
+	c->request = http_request_new(c);
+	if (n > 0)
+		n = http_request_head(c->request, c->in.p, (size_t)n, &e) < 0 ? -1 : n;
+	if (n < 0)
+		return malformed(c, &e);
+	buf_consume(&c->in, (size_t)n);
+	take_head(c);
+	return STEP_ON;
+}
+
+/* False: enough of it. */
+static bool take_body(struct http_request *r, const char *p, size_t n)
+{
+	if (!r->handled && !r->too_large && buf_put(&r->body, p, n) == 0)
+		return true;
+	r->too_large |= !r->handled;
+	r->discarded += n;
+	return r->discarded <= DISCARD_MAX;
+}
+
+static void dispatch(struct http_conn *c)
+{
+	struct http *h = c->http;
+	struct http_request *r = c->request;
+	conns_enter(&h->conns, &c->conn, CONN_BUSY);
+	c->phase = HTTP_PHASE_WAIT;
+	if (r->handled)
+		return;
+	r->handled = true;
+	if (r->too_large)
+		h->service.too_large(h->service.ctx, r);
+	else
+		h->service.request(h->service.ctx, r);
+}
+
+/* > 0: some of it was read; 0: more must come; -errno. */
+static ssize_t read_piece(struct http_conn *c, bool *ret_enough)
+{
+	struct http_request *r = c->request;
+	struct buf *decoded = &c->http->decoded;
+	if (r->chunked) {
+		buf_clear(decoded);
+		ssize_t n = chunked_decode(&r->chunks, c->in.p, c->in.len, decoded, HTTP_SCRATCH);
+		*ret_enough = n >= 0 && !take_body(r, decoded->p, decoded->len);
+		return n;
+	}
+	size_t n = c->in.len < r->left ? c->in.len : (size_t)r->left;
+	r->left -= n;
+	*ret_enough = !take_body(r, c->in.p, n);
+	return (ssize_t)n;
+}
+
+static enum step read_body(struct http_conn *c)
+{
+	struct http_request *r = c->request;
+	while (r->chunked ? !r->chunks.done : r->left > 0) {
+		bool enough;
+		if (c->in.len == 0)
+			return STEP_REST;
+		ssize_t n = read_piece(c, &enough);
+		if (n < 0) {
+			struct err e;
+			err_set(&e, -EINVAL, "the body's chunks are malformed");
+			return malformed(c, &e);
+		}
+		buf_consume(&c->in, (size_t)n);
+		if (enough) {
+			c->last = c->linger = true;
+			break;
+		}
+	}
+	dispatch(c);
+	return STEP_ON;
+}
+
+/* ---- out ---- */
+
+static const char *phrase(int status)
+{
+	static const struct {
+		int status;
+		const char *text;
+	} all[] = {
+	        {101, "Switching Protocols"},
+	        {200, "OK"},
+	        {202, "Accepted"},
+	        {204, "No Content"},
+	        {400, "Bad Request"},
+	        {403, "Forbidden"},
+	        {404, "Not Found"},
+	        {405, "Method Not Allowed"},
+	        {409, "Conflict"},
+	        {413, "Content Too Large"},
+	        {414, "URI Too Long"},
+	        {422, "Unprocessable Content"},
+	        {426, "Upgrade Required"},
+	        {429, "Too Many Requests"},
+	        {431, "Request Header Fields Too Large"},
+	        {500, "Internal Server Error"},
+	        {501, "Not Implemented"},
+	        {503, "Service Unavailable"},
+	        {505, "HTTP Version Not Supported"},
+	};
+	for (size_t i = 0; i < ARRAY_LEN(all); i++)
+		if (all[i].status == status)
+			return all[i].text;
+	return ""; /* allowed, and what a newer status gets that is not yet in the table */
+}
+
+static void begin_answer(struct http_conn *c)
+{
+	struct http_request *r = c->request;
+	struct buf *to = &c->out;
+	bool chunked = r->streams && r->stream_left < 0 && !r->old;
+	/* Nothing but the end of the connection tells an old client the end of such an answer. */
+	c->last |= r->streams && r->stream_left < 0 && r->old;
+	buf_printf(to, "HTTP/1.1 %d %s\r\nDate: %s\r\n", r->status, phrase(r->status),
+	        http_date(c->http));
+	for (size_t i = 0; i < r->nheaders; i++)
+		buf_printf(to, "%s: %s\r\n", r->headers[i].name, r->headers[i].value);
+	if (chunked)
+		buf_puts(to, "Transfer-Encoding: chunked\r\n");
+	else if (r->streams && r->stream_left >= 0)
+		buf_printf(to, "Content-Length: %lld\r\n", (long long)r->stream_left);
+	else if (!r->streams && r->status != 204 && !r->start)
+		buf_printf(to, "Content-Length: %zu\r\n", r->reply.len);
+	if (r->start)
+		buf_puts(to, "Connection: Upgrade\r\n");
+	else if (c->last)
+		buf_puts(to, "Connection: close\r\n");
+	else if (r->old)
+		buf_puts(to, "Connection: keep-alive\r\n");
+	buf_puts(to, "\r\n");
+	r->chunked = chunked;
+	if (http_request_is_head(r)) {
+		r->source_over = true;
+		r->chunked = false;
+		r->stream_left = 0;
+		buf_done(&r->reply);
+	}
+	conns_enter(&c->http->conns, &c->conn, CONN_BUSY);
+	c->phase = HTTP_PHASE_ANSWER;
+}
+
+/* A full socket: the client's time to take something begins. */
+static void blocked(struct http_conn *c)
+{
+	c->writable = false;
+	conns_enter(&c->http->conns, &c->conn, CONN_WRITING);
+}
+
+/* Sends `out`, and then p[n]: how much of that, or -errno. */
+static ssize_t send_both(struct http_conn *c, const char *p, size_t n)
+{
+	size_t head = c->out.len - c->sent;
+	struct iovec v[2] = {{c->out.p + c->sent, head}, {(void *)(uintptr_t)p, n}};
+	struct msghdr m = {.msg_iov = head ? v : v + 1, .msg_iovlen = (head > 0) + (n > 0)};
+	ssize_t k = sendmsg(c->conn.fd, &m, MSG_NOSIGNAL);
+	if (k < 0 && errno != EAGAIN && errno != EINTR)
+		return -errno;
+	size_t sent = k < 0 ? 0 : (size_t)k;
+	c->moved += sent;
+	if (sent < head + n)
+		blocked(c);
+	if (sent < head) {
+		c->sent += sent;
+		return 0;
+	}
+	buf_done(&c->out);
+	c->sent = 0;
+	return (ssize_t)(sent - head);
+}
+
+/* Around n bytes that stand CHUNK_HEAD behind p. */
+static const char *frame(char *p, size_t n)
+{
+	static const char digits[] = "0123456789abcdef";
+	for (int i = 0; i < 4; i++)
+		p[i] = digits[n >> (12 - 4 * i) & 15];
+	p[4] = p[CHUNK_HEAD + n] = '\r';
+	p[5] = p[CHUNK_HEAD + n + 1] = '\n';
+	return p;
+}
+
+/* The next block of a stream, framed: its bytes, 0: none now, -1: to be cut. */
+static ssize_t next_block(struct http_conn *c, const char **ret)
+{
+	struct http_request *r = c->request;
+	static const char last[] = "0\r\n\r\n";
+	char *p = c->http->scratch + CHUNK_HEAD;
+	size_t max = STREAM_BLOCK;
+	*ret = p;
+	if (r->source_over)
+		return 0;
+	if (r->stream_left >= 0 && (uint64_t)r->stream_left < max)
+		max = (size_t)r->stream_left;
+	ssize_t n = max ? r->source.pull(r->source.ctx, p, max) : HTTP_END;
+	if (n == HTTP_WAIT)
+		return 0;
+	r->source_over = n == HTTP_END;
+	if (n == HTTP_ABORT || (n == HTTP_END && r->stream_left > 0))
+		return -1;
+	if (n == HTTP_END) {
+		*ret = last;
+		return r->chunked ? sizeof(last) - 1 : 0;
+	}
+	if (r->stream_left >= 0)
+		r->stream_left -= n;
+	if (!r->chunked)
+		return n;
+	*ret = frame(c->http->scratch, (size_t)n);
+	return n + CHUNK_HEAD + 2;
+}
+
+static ssize_t more(struct http_conn *c, const char **ret)
+{
+	struct http_request *r = c->request;
+	if (r->streams)
+		return c->out.len - c->sent <= OUT_LOW ? next_block(c, ret) : 0;
+	*ret = r->reply.p + r->reply_sent;
+	return (ssize_t)(r->reply.len - r->reply_sent);
+}
+
+static bool all_sent(const struct http_conn *c)
+{
+	const struct http_request *r = c->request;
+	return c->out.len == c->sent &&
+	       (r->streams ? r->source_over : r->reply_sent == r->reply.len);
+}
+
+static enum step end(struct http_conn *c)
+{
+	if (c->ended || c->hung_up || !(c->linger || c->in.len || c->readable))
+		return closed(c);
+	shutdown(c->conn.fd, SHUT_WR);
+	c->phase = HTTP_PHASE_END;
+	conns_enter(&c->http->conns, &c->conn, CONN_ENDING);
+	return STEP_ON;
+}
+
+static enum step hand_over(struct http_conn *c)
+{
+	struct http *h = c->http;
+	struct http_request *r = take(c->request);
+	auto_buf struct buf early = c->in;
+	c->in = (struct buf)BUF_INIT(0);
+	epoll_ctl(h->epoll_fd, EPOLL_CTL_DEL, c->conn.fd, NULL);
+	struct http_upgraded *u = xnew(struct http_upgraded);
+	u->conn = c;
+	list_append(&h->upgraded, &u->link);
+	r->start(r->start_ctx, u, c->conn.fd, early.p, early.len);
+	http_request_free(r);
+	return STEP_GONE;
+}
+
+static enum step answered(struct http_conn *c)
+{
+	if (c->request->start)
+		return hand_over(c);
+	struct http_request *r = take(c->request);
+	http_request_gone(r);
+	http_request_free(r);
+	c->used = true;
+	if (c->last)
+		return end(c);
+	c->phase = HTTP_PHASE_HEAD;
+	conns_enter(&c->http->conns, &c->conn, CONN_WAITING);
+	if (c->in.len == 0) /* an idle connection holds no buffer */
+		buf_done(&c->in);
+	return STEP_ON;
+}
+
+static enum step send_answer(struct http_conn *c)
+{
+	struct http_request *r = c->request;
+	if (!c->writable)
+		return STEP_REST;
+	const char *p = NULL;
+	ssize_t n = more(c, &p);
+	if (n < 0)
+		return closed(c);
+	if (n == 0 && c->out.len == c->sent)
+		return all_sent(c) ? answered(c) : c->hung_up ? closed(c) : STEP_REST;
+	ssize_t sent = send_both(c, p, (size_t)n);
+	if (sent < 0)
+		return closed(c);
+	if (!r->streams)
+		r->reply_sent += (size_t)sent;
+	else if (sent < n)
+		buf_put(&c->out, p + sent, (size_t)(n - sent));
+	if (c->writable && c->conn.state == CONN_WRITING)
+		conns_enter(&c->http->conns, &c->conn, CONN_BUSY);
+	return all_sent(c) ? answered(c) : STEP_ON;
+}
+
+/* ---- all of it ---- */
+
+static enum step wait_for_answer(struct http_conn *c)
+{
+	if (c->request->answered)
+		begin_answer(c);
+	else
+		return c->hung_up ? closed(c) : STEP_REST;
+	return STEP_ON;
+}
+
+/* Before the body: that it is wanted. */
+static enum step send_early(struct http_conn *c)
+{
+	if (c->out.len == c->sent || !c->writable)
+		return STEP_REST;
+	return send_both(c, NULL, 0) < 0 ? closed(c) : STEP_REST;
+}
+
+static enum step read_more(struct http_conn *c)
+{
+	if (receive(c))
+		return STEP_ON;
+	return c->ended ? cut_short(c) : STEP_REST;
+}
+
+static enum step drop(struct http_conn *c)
+{
+	buf_clear(&c->in);
+	if (receive(c))
+		return STEP_ON;
+	return c->ended ? closed(c) : STEP_REST;
+}
+
+static enum step step(struct http_conn *c)
+{
+	enum step s = STEP_REST;
+	switch (c->phase) {
+	case HTTP_PHASE_HEAD:
+		s = read_head(c);
+		return s == STEP_REST ? read_more(c) : s;
+	case HTTP_PHASE_BODY:
+		s = send_early(c);
+		if (s == STEP_REST)
+			s = read_body(c);
+		return s == STEP_REST ? read_more(c) : s;
+	case HTTP_PHASE_WAIT:
+		return wait_for_answer(c);
+	case HTTP_PHASE_ANSWER:
+		return send_answer(c);
+	case HTTP_PHASE_END:
+		return drop(c);
+	}
+	return s;
+}
+
+bool http_conn_run(struct http_conn *c)
+{
+	enum step s = STEP_ON;
+	c->moved = 0;
+	while (s == STEP_ON && c->moved < TURN_BYTES)
+		s = step(c);
+	return s == STEP_ON;
+}
+
+void http_upgraded_close(struct http_upgraded *u)
+{
+	list_remove(&u->link);
+	http_conn_close(u->conn);
+	free(u);
+}
