@@ -554,6 +554,8 @@ static const struct attempt rows[] = {
 	REFUSES("N32", "10.255.255.255", 8443),
 	{ .id = "N32", .what = "TLS to an address that nobody got", .fn = tls,
 		.path = "198.18.1.200", .arg = { 443 }, .without = "egress" },
+	{ .id = "N32", .what = "TLS to the way out by its loopback address", .fn = tls,
+		.path = "127.0.0.1", .arg = { 443 }, .without = "egress" },
 	BY_HTTP("N32", "the way out by its loopback address", http_address, "127.0.0.1"),
 	BY_HTTP("N32", "HTTP to an address that nobody got", http_address, "198.18.1.200"),
 };

@@ -21,6 +21,19 @@ egress:
     - { addresses: [198.41.7.7], protocol: raw, ports: [7] }
     - { host: api.example, protocol: http, ports: [80], requests: ["GET /v1/**", "POST /v1/send"] }
 Y
+# names that lead inwards, each in another way
+inward=(127.0.0.1 10.1.2.3 192.168.1.1 172.16.0.1 169.254.169.254 100.64.0.1 100.100.100.200 0.0.0.0 198.18.0.1
+	224.0.0.1 255.255.255.255 ::1 :: fd00:ec2::254 fe80::1 ff02::1 ::ffff:10.1.2.3 64:ff9b::a01:203 64:ff9b:1::1
+	2002:a01:203::1 2001:db8::1)
+for i in "${!inward[@]}"; do
+	echo "    - in$i.example" >>"$T/etc/policy/web.yaml"
+	echo "in$i.example ${inward[i]}" >>"$NET/names"
+done
+cat >>"$T/etc/policy/web.yaml" <<'Y'
+    - "good.example:8443"
+  inject:
+    - { host: broken.agentbox, upstream: "https://good.example:80" }
+Y
 cat >>"$NET/names" <<Y
 mixed.example $OUTSIDE,10.1.2.3
 rebound.example $OUTSIDE>127.0.0.1
@@ -60,6 +73,42 @@ in_jail 'curl -sS -m 20 https://rebound.example/x; sleep 0.2; curl -sS -m 20 htt
 is 'a name that changes to a private address: each connection is judged' "$(queries rebound.example)" 2
 is 'and the second does not get there' "$(asked rebound.example)" 0
 like 'an address of this host, public as it is' "$(in_jail 'curl -sS -m 20 https://inside.example/')" 'reset|SSL_ERROR|unexpected eof|Connection'
+in_jail "for i in $(seq -s ' ' 0 $((${#inward[@]} - 1))); do curl -sS -m 20 https://in\$i.example/x; done" >"$T/out"
+is 'names that lead inwards, in each way an address can: none gets there' \
+	"$(grep -cE 'reset|SSL_ERROR|unexpected eof|Connection' "$T/out") $(grep -c '^http in' "$NET/log")" "${#inward[@]} 0"
+for i in "${!inward[@]}"; do
+	grep -qE "egress denied: in$i.example:443.*${inward[i]#::ffff:}.*not public" "$T/log" || echo "${inward[i]}"
+done >"$T/untold"
+is 'which is told, with the address' "$(cat "$T/untold")" ''
+like 'an upstream that speaks no TLS' "$(in_jail 'curl -sS -m 20 -w " %{http_code}" http://broken.agentbox/')" '"http: upstream good.example: .*" ?[}]+ 502'
+like 'a hello with ECH of nobody, in pieces, gets there' "$(in_jail 'python3 - <<E
+import os,socket,ssl,time
+out=ssl.MemoryBIO()
+try: ssl.create_default_context().wrap_bio(ssl.MemoryBIO(),out,server_hostname="good.example").do_handshake()
+except ssl.SSLWantReadError: pass
+h=bytearray(out.read())
+ech=os.urandom(32)
+ech=b"\0\0\1\0\1\7\0\x20"+ech+b"\0\x90"+os.urandom(144)
+ech=b"\xfe\x0d"+len(ech).to_bytes(2,"big")+ech
+at=44+h[43]; at+=2+int.from_bytes(h[at:at+2],"big"); at+=1+h[at]
+for where,size in ((3,2),(6,3),(at,2)): h[where:where+size]=(int.from_bytes(h[where:where+size],"big")+len(ech)).to_bytes(size,"big")
+h+=ech
+s=socket.create_connection(("good.example",443),9)
+for piece in (h[:3],h[3:50],h[50:200],h[200:]): s.sendall(piece); time.sleep(0.1)
+print("answered by", s.recv(1))
+E')" "answered by b'.x16'"
+like 'no port of the policy can be taken' "$(in_jail 'python3 - <<E
+import errno,socket
+bound=[]
+for port in (53,80,443,8443):
+    for address in ("0.0.0.0","127.0.0.1",socket.gethostbyname("good.example"),"::"):
+        s=socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
+        s.setsockopt(socket.SOL_SOCKET,socket.SO_REUSEADDR,1)
+        s.setsockopt(socket.SOL_SOCKET,socket.SO_REUSEPORT,1)
+        try: s.bind((address,port)); s.listen(); bound.append((address,port))
+        except OSError as e: assert e.errno in (errno.EACCES,errno.EADDRINUSE), e
+print("taken:", bound)
+E')" 'taken: \[\]'
 like 'another server name than the one dialled' "$(in_jail 'curl -sS -m 20 --connect-to good.example:443:www.cdn.example:443 https://good.example/x')" 'reset|SSL_ERROR|unexpected eof'
 like 'another Host' "$(in_jail 'curl -sS -m 20 -H "Host: www.cdn.example" http://good.example/x')" 'does not belong'
 like 'a request that is allowed' "$(in_jail 'curl -sS -m 20 -o /dev/null -w %{http_code} http://api.example/v1/a/b')" '^404'

@@ -50,10 +50,11 @@ def answer(query):
     if kind == 1:
         say("dns " + name)
     found = addresses(name)
-    records = b"".join(b"\xc0\x0c" + struct.pack(">HHIH", 1, 1, 0, 4) + socket.inet_aton(a)
-                       for a in found) if kind == 1 else b""
-    head = query[:2] + struct.pack(">HHHHH", 0x8180 if found else 0x8183, 1,
-                                   len(found) if kind == 1 else 0, 0, 0)
+    family, size = (socket.AF_INET6, 16) if kind == 28 else (socket.AF_INET, 4)
+    mine = [a for a in found if (":" in a) == (kind == 28)] if kind in (1, 28) else []
+    records = b"".join(b"\xc0\x0c" + struct.pack(">HHIH", kind, 1, 0, size) +
+                       socket.inet_pton(family, a) for a in mine)
+    head = query[:2] + struct.pack(">HHHHH", 0x8180 if found else 0x8183, 1, len(mine), 0, 0)
     return head + query[12:at + 5] + records
 
 

@@ -58,9 +58,15 @@ static void echo_one(int s)
 {
 	char block[64 << 10];
 	ssize_t n;
-	while ((n = read(s, block, sizeof(block))) > 0)
+	static const struct linger at_once = {.l_onoff = 1};
+	while ((n = read(s, block, sizeof(block))) > 0) {
+		if (n == 6 && memcmp(block, "!reset", 6) == 0) {
+			setsockopt(s, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+			_exit(0);
+		}
 		if (fd_write_all(s, block, (size_t)n) < 0)
 			break;
+	}
 	_exit(0);
 }
 
@@ -153,11 +159,13 @@ static void test_tls(void)
 	        "a name below a suffix gets there");
 	ok(bed_event(EGRESS_ALLOWED, "deep.down.good.example", 8443, "*.good.example") != NULL,
 	        "by the suffix");
-	auto_free char *c = inside(HELLO("good.example", "www.good.example"));
+	int before = *bed.dns_queries;
+	auto_free char *c = inside(HELLO("never.good.example", "www.good.example"));
 	ok(!has(c, "ESTABLISHED"), "another server name than the one dialled is cut");
-	ok(bed_event(EGRESS_DENIED, "good.example", 8443,
+	ok(bed_event(EGRESS_DENIED, "never.good.example", 8443,
 	           "the server name www.good.example is not the name dialled") != NULL,
 	        "and told");
+	ok(*bed.dns_queries == before, "before anything is looked up outside");
 	auto_free char *d = inside("echo | openssl s_client -connect good.example:8443 "
 	                           "-noservername -brief 2>&1");
 	ok(!has(d, "ESTABLISHED"), "so is none");
@@ -378,6 +386,59 @@ static int open_fds(void)
 	return atoi(text);
 }
 
+/* Descriptors of egress, once there are no more than `most`, or after a while. */
+static int fds_settled(int most)
+{
+	for (int64_t end = clock_mono_ms() + 5000; open_fds() > most && clock_mono_ms() < end;)
+		bed_listen(50);
+	return open_fds();
+}
+
+static void test_resets(void)
+{
+	static const struct linger at_once = {.l_onoff = 1};
+	char back[8];
+	revoked = false;
+	bed_policies(BED_SECRET, 3);
+	bed_listen(500);          /* those before are over */
+	int fds = open_fds() + 2; /* a pipe more is kept */
+	auto_close int s = dial_name("good.example", ECHO);
+	ok(write(s, "a", 1) == 1 && read(s, back, 1) == 1, "a relay");
+	ok(write(s, "!reset", 6) == 6 && read(s, back, 1) < 0 && errno == ECONNRESET,
+	        "an upstream's reset is the jail's");
+	for (int i = 0; i < 20; i++) {
+		int t = dial_name("good.example", ECHO);
+		must(write(t, "a", 1) == 1 && read(t, back, 1) == 1, "one more");
+		setsockopt(t, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+		close(t);
+	}
+	int now = fds_settled(fds);
+	ok(now <= fds, "resets leave nothing: %d descriptors, %d before", now, fds);
+}
+
+/* Who never reads holds up himself, and nothing outlives his jail. */
+static void test_stalled(void)
+{
+	static char block[64 << 10];
+	char back[8];
+	int before = open_fds(), stalled[8];
+	for (size_t i = 0; i < ARRAY_LEN(stalled); i++) {
+		stalled[i] = dial_name("good.example", ECHO);
+		(void)fcntl(stalled[i], F_SETFL, O_NONBLOCK);
+		for (int64_t end = clock_mono_ms() + 100; clock_mono_ms() < end;)
+			(void)!write(stalled[i], block, sizeof(block));
+	}
+	auto_close int s = dial_name("good.example", ECHO);
+	ok(write(s, "a", 1) == 1 && read(s, back, 1) == 1, "others go on beside windows of zero");
+	ok(open_fds() >= before + 2 * (int)ARRAY_LEN(stalled), "which are open");
+	bed_jail_end(1);
+	int now = fds_settled(before);
+	ok(now < before, "the end of the jail closes both sides of each: %d, %d before", now,
+	        before);
+	for (size_t i = 0; i < ARRAY_LEN(stalled); i++)
+		close(stalled[i]);
+}
+
 static void test_leaks(int fds)
 {
 	bed_listen(300);
@@ -412,7 +473,9 @@ int main(void)
 	test_other_names();
 	test_proxy();
 	test_change();
+	test_resets();
 	test_leaks(fds);
+	test_stalled();
 	kill(bed.egress, SIGTERM);
 	return done();
 }
