@@ -3,6 +3,7 @@
 #
 #	. tests/agents/real.sh
 #	prove_agent NAME HOST HEADER PREFIX [KEY OF THE HARNESS [HOST THAT IT ALSO ASKS FOR]]
+#	models_of NAME MODEL=HOST...
 #
 # A run says something and writes a file, with a system prompt; while the model is silent the jail
 # is searched for the key, which the model has sent back in a header and in its text.
@@ -14,7 +15,7 @@ PLANT=plant-$RANDOM$RANDOM$RANDOM
 HELPERS=()
 
 start_model() {
-	cat >"$T/scenario.json" <<J
+	[ -s "$T/scenario.json" ] || cat >"$T/scenario.json" <<J
 { "turns": [
   { "gate": "begin", "text": "Writing. {{headers}}", "chunkSize": 100000,
     "tools": [ { "name": "\$write", "args": { "path": "/workspace/out/hello.txt", "content": "hello $PLANT\n" } } ] },
@@ -65,9 +66,41 @@ X
 	is 'the key is nowhere in it' "$(grep "^$KEY" "$T/found")" ''
 }
 
-prove_agent() {
+install_agent() {
 	sh "harnesses/agents/$1/install.sh" "$AGENTS/$1" >"$T/install" 2>&1 ||
 		skip_all "the agent's package cannot be fetched: $(tail -n 1 "$T/install")"
+}
+
+# models_of NAME MODEL=HOST...: does each of these models answer a run, through that injected name?
+models_of() {
+	local name=$1 pair
+	shift
+	install_agent "$name"
+	trap 'kill "${HELPERS[@]}" 2>/dev/null; _at_exit' EXIT
+	echo '{ "turns": [ { "text": "Yes.", "repeat": -1 } ] }' >"$T/scenario.json"
+	ok 'the stand-in model listens' start_model || finish
+	mkdir -p "$T/etc/harnesses" "$T/etc/policy"
+	printf 'extends: default\negress:\n  inject:\n' >"$T/etc/policy/models.yaml"
+	for pair in "$@"; do
+		cat >>"$T/etc/policy/models.yaml" <<Y
+    - { host: ${pair#*=}, upstream: "http://127.0.0.1:$(cat "$T/port")", header: x-api-key, secret: PROOF_KEY, allow_loopback: true }
+Y
+		printf -- '---\nbackend: %s\npolicy: models\nmodel: %s\n---\n' "$name" "${pair%=*}" >"$T/etc/harnesses/${pair#*=}.md"
+	done
+	: >"$T/etc/agentboxd.yaml"
+	export PROOF_KEY=$KEY
+	ok 'the daemon' start_daemon --config "$T/etc/agentboxd.yaml" --agents "$AGENTS" || finish
+	for pair in "$@"; do
+		: >"$T/model.log"
+		abctl run "${pair#*=}" -s "u/${pair#*=}" -p 'Say yes.' --json >"$T/events" 2>"$T/err"
+		is "$pair answers" "$(json 'l.result.status+" "+l.result.finalText' <"$T/events")" 'succeeded Yes.'
+		like 'it was asked, with the key' "$(cat "$T/model.log")" "\"key\":\"$KEY\",\"kind\":\"main\".*\"model\":\"$(basename "${pair%=*}")\""
+	done
+	finish
+}
+
+prove_agent() {
+	install_agent "$1"
 	ok 'the agent starts' sh "harnesses/agents/$1/smoke.sh" "$AGENTS/$1"
 	trap 'kill "${HELPERS[@]}" 2>/dev/null; _at_exit' EXIT
 	ok 'the stand-in model listens' start_model || finish
