@@ -4,6 +4,9 @@
  * it is writable.  Every request stays in `pending` until its reply.  When the
  * socket ends, every pending request gets one reply of -ECONNRESET from the
  * hook, so that callers have one path for all failures.
+ *
+ * A jail that was asked for while agentboxd read its policies again is asked for
+ * once more, under the policy that has the name now.
  */
 #include "supervisor/jails.h"
 
@@ -33,10 +36,11 @@ struct request {
 	struct list link;   /* in jails.outbox until sent, then in jails.pending */
 	struct msg_head *m; /* owned: the whole struct */
 	size_t size;
-	int fd;               /* owned until sent, or -1 */
+	int fd;               /* owned until sent, of MAKE until the reply; or -1 */
 	jails_reply_fn *done; /* may be NULL */
 	void *ctx;
-	struct jail_watch *watch; /* of MAKE, or NULL */
+	struct jail_watch *watch;  /* of MAKE, or NULL */
+	char policy[NAME_MAX_LEN]; /* of MAKE: the name of its index */
 };
 
 struct jails {
@@ -163,8 +167,8 @@ static void flush(struct jails *j)
 			lose(j);
 			return;
 		}
-		fd_close(q->fd);
-		q->fd = -1;
+		if (q->m->type != JAIL_MAKE)
+			fd_close(take_fd(q->fd));
 		list_remove(&q->link);
 		list_append(&j->pending, &q->link);
 	}
@@ -180,6 +184,19 @@ static void writable(struct op *op, int res, uint32_t flags)
 		flush(j);
 }
 
+static struct jail_make *make_of(struct request *q)
+{
+	return (struct jail_make *)(void *)q->m;
+}
+
+static void note_policy(struct jails *j, struct request *q)
+{
+	const struct policy_set *set = policies_set(j->daemon->policies);
+	const struct jail_make *m = make_of(q);
+	if (set && m->policy < set->count)
+		(void)str_copy(q->policy, sizeof(q->policy), set->policies[m->policy].name);
+}
+
 static void submit(struct jails *j, enum jail_msg type, const void *m, size_t size, int fd,
         jails_reply_fn *done, void *ctx, struct jail_watch *w)
 {
@@ -193,6 +210,8 @@ static void submit(struct jails *j, enum jail_msg type, const void *m, size_t si
 	q->done = done;
 	q->ctx = ctx;
 	q->watch = w;
+	if (type == JAIL_MAKE)
+		note_policy(j, q);
 	list_append(&j->outbox, &q->link);
 	flush(j);
 }
@@ -362,11 +381,35 @@ void jails_unwatch(struct jails *j, struct jail_watch *w)
 
 /* ---- receiving ---- */
 
-static void reply(struct jails *j, struct request *q, const struct jail_reply *r, int fds[MSG_FDS])
+/* Made for policies that agentboxd does not have any more: true where it is asked again.  The next
+ * set comes before that reply. */
+static bool made_anew(struct jails *j, struct request *q, struct jail_reply *r)
 {
+	const struct policy *p;
+	struct jail_make *m = make_of(q);
+	const struct policy_set *set = policies_set(j->daemon->policies);
+	if (q->m->type != JAIL_MAKE || r->err.code != -ESTALE || !set ||
+	        set->generation == m->policy_generation)
+		return false;
+	int index = policies_find(j->daemon->policies, q->policy, &p, &r->err);
+	if (index < 0) /* which is the answer then */
+		return false;
+	m->policy = (uint32_t)index;
+	m->policy_generation = set->generation;
+	m->head.req = ++j->last_req;
+	list_remove(&q->link);
+	list_append(&j->outbox, &q->link);
+	flush(j);
+	return true;
+}
+
+static void reply(struct jails *j, struct request *q, struct jail_reply *r, int fds[MSG_FDS])
+{
+	if (made_anew(j, q, r))
+		return;
 	list_remove(&q->link);
 	if (q->m->type == JAIL_MAKE && r->err.code == 0) {
-		live_add(j, (const struct jail_make *)(const void *)q->m, r->jail);
+		live_add(j, make_of(q), r->jail);
 		if (q->watch)
 			jails_watch(j, r->jail, q->watch);
 	}
@@ -378,7 +421,7 @@ static void reply(struct jails *j, struct request *q, const struct jail_reply *r
 	request_free(q);
 }
 
-static void got_reply(struct jails *j, const struct jail_reply *r, int fds[MSG_FDS])
+static void got_reply(struct jails *j, struct jail_reply *r, int fds[MSG_FDS])
 {
 	list_for_each (q, &j->pending, struct request, link)
 		if (q->m->req == r->head.req) {

@@ -96,7 +96,6 @@ static void on_made(void *ctx, const struct jail_reply *reply, int fds[MSG_FDS])
 	r->fallback = reply->fallback;
 	r->disk = reply->disk;
 	r->session->jail = reply->jail;
-	r->session->policy_generation = r->plan.policy_generation;
 	memcpy(r->session->policy, r->plan.policy, sizeof(r->session->policy));
 	bool started = r->exec_fd < 0; /* it went along */
 	if (started)

@@ -161,7 +161,6 @@ static void take_jail(struct run *r, struct left *x)
 	for (int i = 0; i < 3; i++)
 		r->fds[i] = take_fd(x->fds[i]);
 	s->jail = x->jail.jail;
-	s->policy_generation = r->plan.policy_generation;
 	memcpy(s->policy, x->jail.policy, sizeof(s->policy));
 	runner_work_watch(r);
 	jails_unwatch(r->d->jails, &x->watch);

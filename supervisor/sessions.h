@@ -29,10 +29,9 @@ struct session {
 	char *user, *goal;         /* owned */
 	struct sched_session lane; /* its runs, in order */
 	uint64_t jail;             /* of the running run or exec, 0: none (further execs join it) */
-	uint64_t policy_generation; /* the jail's */
-	char policy[NAME_MAX_LEN];  /* the jail's */
-	bool seeded;                /* seed files were written once */
-	unsigned users;             /* runs and execs that hold it; freed at 0 */
+	char policy[NAME_MAX_LEN]; /* the jail's */
+	bool seeded;               /* seed files were written once */
+	unsigned users;            /* runs and execs that hold it; freed at 0 */
 };
 
 struct sessions *sessions_new(struct daemon *d);

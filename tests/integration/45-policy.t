@@ -199,6 +199,37 @@ is 'it is answered no more' "$(asks a.agentbox)" '000 '
 is 'and where its address is known still, the request is refused' "$(asks a.agentbox "${reply#* }")" "403 ${reply#* }"
 is 'while the other goes out by that address' "$(asks b.agentbox "${reply#* }")" "502 ${reply#* }"
 
+# What is asked for while root's files are read again is made under the policy of that name then.
+h named <<'Y'
+---
+backend: exec
+policy: tight
+command: [sh, -c, 'ulimit -n']
+---
+Y
+meanwhile() { # COMMAND...: asked for under the policies of before, made under those of after
+	kill -STOP "$DAEMON"
+	kill -HUP "$DAEMON"
+	"$@" &
+	local asking=$!
+	sleep 0.5
+	kill -CONT "$DAEMON"
+	wait $asking
+}
+ok 'a harness more' wait_for 10 sh -c "$BIN/abctl --socket $T/sock harness ls 2>&1 | grep -q named"
+printf 'extends: default\nlimits: { nofile: 77 }\n' >"$T/etc/policy/tight.yaml"
+echo 'extends: default' >"$T/etc/policy/another.yaml" # so that it has another number
+chmod 644 "$T/etc/policy/another.yaml"
+meanwhile abctl run named -s u/named -p x >"$T/out" 2>&1
+like 'a run' "$(cat "$T/out")" '^77$'
+printf 'extends: default\nlimits: { nofile: 78 }\n' >"$T/etc/policy/tight.yaml"
+rm "$T/etc/policy/another.yaml"
+meanwhile abctl jail --policy tight -- sh -c 'ulimit -n' >"$T/out" 2>/dev/null
+is 'a jail, and its command' "$(cat "$T/out")" 78
+rm "$T/etc/policy/tight.yaml"
+meanwhile abctl jail --policy tight -- true 2>"$T/err"
+like 'a policy that is gone' "$(cat "$T/err")" "no policy 'tight' \(there are: "
+
 # egress: fails at once, with an event that names the host
 start=$(date +%s%N)
 abctl run net -s u/net -p x --json >"$T/out"
