@@ -19,8 +19,11 @@ enum { LOCK_TRIES = 100, LOCK_PAUSE_MS = 50 };
 
 /* ---- programs ---- */
 
+/* Where another file has taken our name already, the kernel marks that name. */
 static char *own_path(struct err *e)
 {
+	static const char mark[] = " (deleted)";
+	const size_t len = sizeof(mark) - 1;
 	char path[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
 	if (n <= 0) {
@@ -28,6 +31,8 @@ static char *own_path(struct err *e)
 		return NULL;
 	}
 	path[n] = '\0';
+	if ((size_t)n > len && strcmp(path + n - len, mark) == 0 && access(path, F_OK) < 0)
+		path[(size_t)n - len] = '\0';
 	return xstrdup(path);
 }
 

@@ -149,7 +149,7 @@ else
 	[ "${AGENTBOX_MUST_WORK:-0}" != 1 ] || is 'a disk limit must work here' no yes
 fi
 # files of a session that are being copied would have to be copied again
-script fills 'dd if=/dev/zero of=big bs=1M count=500 2>/dev/null; echo filled'
+script fills 'head -c 300M /dev/urandom >big; echo filled' # mke2fs skips zeroes
 policy wide 'limits: { disk: 1G }'
 script copied 'wc -c <big' 'policy: wide'
 ok 'a policy more' upgrade
@@ -157,10 +157,15 @@ if [ -n "$disks" ]; then
 	run fills w x
 	run copied w x &
 	a=$!
+	held_up() { copies=$(pgrep -P "$DAEMON" -f mke2fs) && kill -STOP "$copies"; }
+	ok 'files of a session are copied' wait_for 20 held_up
 	renew "$T/bin" agentboxd
-	ok 'while the files of a session are copied' wait_for 20 sh -c "timeout 20 $BIN/abctl --socket $T/sock reload 2>&1 | grep 'files of 1 sessions are being made ready'"
+	reload
+	kill -CONT "$copies"
+	like 'meanwhile nothing takes over' "$(tail -n 1 "$T/reload.err")" 'files of 1 sessions are being made ready'
+	: >"$T/reload.err"
 	wait $a
-	is 'they are not begun again' "$(text w | tr -d '\n')" 524288000
+	is 'they are not begun again' "$(text w | tr -d '\n')" 314572800
 	ok 'and afterwards it works' upgrade
 	abctl session rm u/w >/dev/null
 fi
@@ -188,6 +193,23 @@ for n in m1 m8 m15; do
 done
 ok 'no jail is left' wait_for 20 no_jail_processes
 is 'descriptors, cgroups, blocks of ids and children are as many as before' "$(steady)" "$before"
+
+# one that is replaced itself before it takes over
+tried() { grep -c 'takes over once the supervisor has made room' "$T/log"; }
+another() { [ "$(tried)" -gt "$1" ]; }
+is_current() { test "$(stat -L -c %i "/proc/$DAEMON/exe")" = "$(stat -c %i "$T/bin/agentboxd")"; }
+old=$(since) before=$(tried) slow=$(super)
+kill -STOP "$slow"
+renew "$T/bin" agentboxd
+kill -HUP "$DAEMON"
+ok 'while the supervisor makes room' wait_for 20 another "$before"
+renew "$T/bin" agentboxd
+kill -CONT "$slow"
+ok 'the one that was tried takes over' wait_for 30 later "$old"
+ok 'which is not the one that is there now' not is_current
+reload
+ok 'that takes over next' wait_for 30 is_current
+wait_for 30 abctl version
 
 # what cannot take over
 begin forever y
