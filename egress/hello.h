@@ -2,8 +2,8 @@
  * hello.h - the server name in a TLS ClientHello.
  *
  * Pure and bounded: reads the first record (or records) of a connection far
- * enough to name the host that was wanted.  Used for events only; nothing is
- * allowed because of what it says.
+ * enough to name the host that was wanted.  A name that the server might read
+ * differently (a second one, something after it) is none.
  */
 #ifndef EGRESS_HELLO_H
 #define EGRESS_HELLO_H

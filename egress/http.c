@@ -2,6 +2,8 @@
 
 #include "base/mem.h"
 
+#include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -20,26 +22,32 @@ bool http_hop_by_hop(struct http_text name, const struct http_field *fields, siz
 	return false;
 }
 
-/* A dot segment, its dots percent-encoded or not: an upstream might resolve it, and with it
- * leave the prefix that root gave. */
+/* The character at p, percent-encoded or not, and how many bytes that takes. */
+static char decoded(const char *p, size_t n, size_t *ret_width)
+{
+	char two[3] = "", *end = two;
+	if (*p == '%' && n >= 3)
+		memcpy(two, p + 1, 2);
+	unsigned long c = strtoul(two, &end, 16);
+	bool coded = isxdigit((unsigned char)two[0]) && end == two + 2;
+	*ret_width = coded ? 3 : 1;
+	return coded ? (char)c : *p;
+}
+
+/* A dot segment, whatever of it is percent-encoded: an upstream might resolve it, and with it
+ * leave the prefix that root gave.  What ends a segment for some server ends it here: a backslash,
+ * parameters, NUL. */
 static bool dot_segments(struct http_text path)
 {
-	for (size_t i = 0; i < path.n;) {
-		size_t dots = 0, at = i + 1; /* path.p[i] is '/' */
-		while (at < path.n && path.p[at] != '/') {
-			bool coded = path.n - at >= 3 && strncasecmp(path.p + at, "%2e", 3) == 0;
-			if (path.p[at] != '.' && !coded)
-				break;
-			dots++;
-			at += coded ? 3 : 1;
-		}
-		if ((dots == 1 || dots == 2) && (at == path.n || path.p[at] == '/'))
+	int dots = -1; /* of the segment so far; -1: it has something else */
+	for (size_t i = 0, width; i < path.n; i += width) {
+		char c = decoded(path.p + i, path.n - i, &width);
+		bool separates = c == '/' || c == '\\';
+		if ((separates || c == ';' || c == '\0') && (dots == 1 || dots == 2))
 			return true;
-		while (at < path.n && path.p[at] != '/')
-			at++;
-		i = at;
+		dots = separates ? 0 : c == '.' && dots >= 0 ? dots + 1 : -1;
 	}
-	return false;
+	return dots == 1 || dots == 2;
 }
 
 static int check_target(struct http_text t, struct err *e)

@@ -2,6 +2,7 @@
 #include "base/mem.h"
 
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,6 +124,9 @@ int rules_for_name(
 {
 	int best = -1;
 	size_t most = 0;
+	/* Everybody keeps the name in so much room: cut, a longer one would be another name. */
+	if (len >= POLICY_HOST_MAX)
+		return -1;
 	for (size_t i = 0; i < n; i++) {
 		size_t much = names_how_much(&rules[i], host, len);
 		if (much > most && (port == 0 || rule_has_port(&rules[i], port))) {
@@ -160,20 +164,20 @@ void rule_text(const struct policy_rule *r, char to[RULE_TEXT_MAX])
 
 /* ---- requests ---- */
 
-/* What two readers could take apart differently: encoded separators and dots, backslashes. */
+/* What two readers could take apart differently: encoded separators, dots and controls, what is no
+ * UTF-8 or no code at all, backslashes, empty segments (which some servers leave out). */
 static bool path_plain(const char *path, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		if (path[i] == '\\')
+		if (path[i] == '\\' || (path[i] == '/' && i + 1 < n && path[i + 1] == '/'))
 			return false;
 		if (path[i] != '%')
 			continue;
-		if (n - i < 3)
-			return false;
-		char two[3] = {path[i + 1], path[i + 2], '\0'};
-		if (strcasecmp(two, "2f") == 0 || strcasecmp(two, "2e") == 0 ||
-		        strcasecmp(two, "5c") == 0 || strcasecmp(two, "25") == 0 ||
-		        strcmp(two, "00") == 0)
+		char two[3] = {0}, *end = two;
+		memcpy(two, path + i + 1, n - i < 3 ? 0 : 2);
+		unsigned long c = strtoul(two, &end, 16);
+		if (!isxdigit((unsigned char)two[0]) || end != two + 2 || c < 0x20 ||
+		        strchr("/.\\%\x7f\xc0\xc1", (int)c))
 			return false;
 	}
 	return true;

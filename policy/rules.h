@@ -79,7 +79,7 @@ bool cidrs_have(const struct cidr *c, size_t n, const uint8_t mapped[16]);
 
 /* Index of the rule for this name and port, or -1: an exact name before a suffix, a longer suffix
  * before a shorter one, the first of equals.  Letter case is ignored; `host` has no final dot.
- * port 0: any of them. */
+ * port 0: any of them.  A name of POLICY_HOST_MAX characters or more is nobody's. */
 int rules_for_name(
         const struct policy_rule *rules, size_t n, const char *host, size_t len, unsigned port);
 /* The same for an address that was dialled as a number. */
@@ -92,7 +92,8 @@ void rule_text(const struct policy_rule *r, char to[RULE_TEXT_MAX]);
 const char *rule_protocol_name(uint32_t protocol);
 
 /* May this request be sent?  `target` is an origin-form target without dot segments; with rules, a
- * path that two readers could take apart differently (%2f, %2e, a backslash) is none of them. */
+ * path that two readers could take apart differently (%2f, %2e, //, a backslash) is none of them.
+ */
 bool requests_allow(const struct policy_request *requests, size_t n, const char *method,
         size_t method_len, const char *target, size_t target_len);
 

@@ -46,7 +46,8 @@ static void test_taken(void)
 	        "chunked, expecting");
 	ok(parse("GET / HTTP/1.1\r\n" H "Upgrade: h2c\r\n\r\n", &h, &e) == 0 && h.upgrade,
 	        "an upgrade is seen");
-	ok(parse("GET /a/.b/c..d/...?/../ HTTP/1.1\r\n" H "\r\n", &h, &e) == 0,
+	ok(parse("GET /a/.b/c..d/.../%40a%2fb/..%/.%zz/;..?/../ HTTP/1.1\r\n" H "\r\n", &h, &e) ==
+	                0,
 	        "dots that are no dot segments");
 	static const char old[] = "GET http://a/ HTTP/1.0\r\n\r\n";
 	ok(http_head_parse(old, sizeof(old) - 1, &h, &e) == 0 && !h.host.p,
@@ -109,6 +110,12 @@ static void test_refused(void)
 	        {"GET /a/%2E%2e HTTP/1.1\r\n" H "\r\n", -EINVAL, "two encoded dots"},
 	        {"GET /.%2e/b HTTP/1.1\r\n" H "\r\n", -EINVAL, "half encoded dots"},
 	        {"GET /./b HTTP/1.1\r\n" H "\r\n", -EINVAL, "one dot"},
+	        {"GET /..%2fb HTTP/1.1\r\n" H "\r\n", -EINVAL, "two dots and an encoded slash"},
+	        {"GET /a%2F..%2fb HTTP/1.1\r\n" H "\r\n", -EINVAL, "between two of them"},
+	        {"GET /a%5c..%5Cb HTTP/1.1\r\n" H "\r\n", -EINVAL, "between encoded backslashes"},
+	        {"GET /..;/b HTTP/1.1\r\n" H "\r\n", -EINVAL, "two dots with parameters"},
+	        {"GET /%2e.%3Bx=1/b HTTP/1.1\r\n" H "\r\n", -EINVAL, "encoded, too"},
+	        {"GET /..%00/b HTTP/1.1\r\n" H "\r\n", -EINVAL, "two dots and NUL"},
 	        {"GET\t/ HTTP/1.1\r\n" H "\r\n", -EINVAL, "a tab for a blank"},
 	        {"G\"T / HTTP/1.1\r\n" H "\r\n", -EINVAL, "a method that is no token"},
 	        {"\r\nGET / HTTP/1.1\r\n" H "\r\n", -EINVAL, "an empty line in front"},

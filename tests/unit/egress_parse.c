@@ -138,6 +138,29 @@ static void test_hello(void)
 	split[29] = (uint8_t)(n - 25);
 	memcpy(split + 30, p + 25, n - 25);
 	ok(hello_read(split, n + 5, name) == HELLO_NAME, "in two records");
+	/* Early data comes in one flight with it: a change of cipher, records that are encrypted.
+	 */
+	memcpy(split, p, n);
+	memcpy(split + n, "\x14\x03\x03\x00\x01\x01\x17\x03\x03\x00\x20????", 15);
+	ok(hello_read(split, n + 15, name) == HELLO_NAME, "with early data behind it");
+	/* The extension of the name once more. */
+	memcpy(split, p, n);
+	size_t ext = 9 + 15;
+	memcpy(split + n, p + n - ext, ext);
+	split[n + ext - 1] = 'n';
+	split[4] = (uint8_t)(split[4] + ext);
+	split[8] = (uint8_t)(split[8] + ext);
+	split[11 + 32 + 8] = (uint8_t)(split[11 + 32 + 8] + ext);
+	ok(hello_read(split, n + ext, name) == HELLO_NO_NAME, "two names are none");
+	/* A second name in the extension's list. */
+	memcpy(split, p, n);
+	memcpy(split + n, "\0\0\1x", 4);
+	split[4] = (uint8_t)(split[4] + 4);
+	split[8] = (uint8_t)(split[8] + 4);
+	split[11 + 32 + 8] = (uint8_t)(split[11 + 32 + 8] + 4);
+	split[n - 15 - 6] = (uint8_t)(split[n - 15 - 6] + 4);
+	split[n - 15 - 4] = (uint8_t)(split[n - 15 - 4] + 4);
+	ok(hello_read(split, n + 4, name) == HELLO_NO_NAME, "nor is a list of two");
 	p[n - 1] = ' ';
 	ok(hello_read(p, n, name) == HELLO_NO_NAME, "a name with a blank is none");
 	n = hello(p, "x");

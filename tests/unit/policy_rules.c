@@ -83,6 +83,11 @@ static void choosing(void)
 	ok(name("www.example.com", 80) == 3, "each port its own rule");
 	ok(name("www.example.com", 0) == 2, "any port: the first");
 	ok(name("", 443) == -1, "no name");
+	char longest[POLICY_HOST_MAX + 1];
+	memset(longest, 'a', sizeof(longest));
+	strcpy(longest + POLICY_HOST_MAX - strlen(".example.com"), ".example.com");
+	ok(name(longest, 443) == -1 && name(longest + 1, 443) == 0,
+	        "a name that would be cut is nobody's");
 	ok(rules_for_address(rules, ARRAY_LEN(rules), mapped("10.2.3.4"), 5432) == 4, "an address");
 	ok(rules_for_address(rules, ARRAY_LEN(rules), mapped("10.2.3.4"), 443) == -1, "its port");
 	ok(rules_for_address(rules, ARRAY_LEN(rules), mapped("11.2.3.4"), 5432) == -1, "outside");
@@ -111,7 +116,8 @@ static void asking(void)
 	        {false, "HEAD", "/simple/x"},
 	        {false, "get", "/simple/x"},
 	        {true, "POST", "/v1/me/send"},
-	        {true, "POST", "/v1//send"},
+	        {true, "POST", "/v1/%C3%A4/send"},
+	        {false, "POST", "/v1//send"},
 	        {false, "POST", "/v1/me/you/send"},
 	        {true, "DELETE", "/any?x"},
 	        {false, "DELETE", "/any/"},
@@ -123,6 +129,10 @@ static void asking(void)
 	        {false, "GET", "/simple/%00"},
 	        {false, "GET", "/simple/%"},
 	        {false, "GET", "/simple/%252e"},
+	        {false, "GET", "/simple/%0a"},
+	        {false, "GET", "/simple/%u0061"},
+	        {false, "GET", "/simple/%+1"},
+	        {false, "GET", "/simple/%c0%ae"},
 	        {true, "GET", "/simple/%20"},
 	};
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
