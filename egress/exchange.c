@@ -220,6 +220,14 @@ static int64_t body_bytes(const struct http_head *h)
 	return TRANSFER_NO_BODY;
 }
 
+static size_t head_bytes(const struct http_head *h)
+{
+	size_t n = h->method.n + h->target.n + strlen("  HTTP/1.1\r\n\r\n");
+	for (size_t i = 0; i < h->nfields; i++)
+		n += h->fields[i].name.n + h->fields[i].value.n + strlen(": \r\n");
+	return n;
+}
+
 static void take_head(struct http_conn *c, const struct http_head *h, const struct grant *g)
 {
 	struct exchange *x = &c->x;
@@ -235,17 +243,63 @@ static void take_head(struct http_conn *c, const struct http_head *h, const stru
 	snprintf(x->method, sizeof(x->method), "%.*s", (int)h->method.n, h->method.p);
 	x->minor = h->minor;
 	x->keep_alive = h->keep_alive;
+	x->head_bytes = head_bytes(h);
 	x->replayable = h->content_length <= EXCHANGE_REPLAY;
 	x->is_chunked = h->chunked;
 	x->left = h->content_length > 0 ? h->content_length : 0;
 	x->body_done = !h->chunked && x->left == 0;
 }
 
+/* Of `want` bytes of either direction, how many may move: 0 for later, -EDQUOT. */
+static ssize_t allowed(struct http_conn *c, size_t want)
+{
+	ssize_t n = jails_allow(c->client.jail, c->x.rule, c->x.charge.secret, want);
+	c->x.spent = n == -EDQUOT;
+	if (n == 0) {
+		c->x.waiting = true;
+		client_deadline(&c->client, USAGE_WAIT_MS);
+	}
+	return n;
+}
+
+static void moved(struct http_conn *c, size_t n)
+{
+	jails_count(c->client.jail, c->x.rule, c->x.charge.secret, n);
+	if (!c->x.waiting)
+		client_deadline(&c->client, EXCHANGE_IDLE_MS);
+}
+
+/* allowed() said -EDQUOT: a budget, or the bytes of the rule. */
+static void fail_spent(struct http_conn *c)
+{
+	const struct policy *p = &c->client.jail->names.book->policy;
+	char reason[128] = "http: the budget's bytes are used up", rule[RULE_TEXT_MAX];
+	bool budget = !purse_may_move(&c->client.jail->purse, p, c->x.charge.secret);
+	if (!budget && c->x.rule >= 0) {
+		rule_text(&p->rules[c->x.rule], rule);
+		snprintf(reason, sizeof(reason), "http: the bytes of rule %.80s are used up", rule);
+	}
+	const struct report_of what = asked(c, budget ? EGRESS_REMEDY_NONE : EGRESS_REMEDY_BYTES);
+	if (c->x.status == 0) {
+		http_conn_refuse(c, budget ? 429 : 403, what, reason);
+	} else {
+		report_denied(&c->client.jail->report, &what, reason);
+		client_end(&c->client, true);
+	}
+}
+
 static void start(struct http_conn *c)
 {
+	struct exchange *x = &c->x;
 	struct err err;
-	if (transfer_start(c->x.transfer, &c->x.lookup, &err) < 0)
+	ssize_t most = allowed(c, 1);
+	x->held = most == 0;
+	if (most < 0)
+		fail_spent(c);
+	else if (most > 0 && transfer_start(x->transfer, &x->lookup, &err) < 0)
 		refuse_upstream(c, 502, &err);
+	else if (most > 0)
+		moved(c, x->head_bytes);
 }
 
 static void on_addresses(struct lookup *l, const struct err *e)
@@ -391,27 +445,6 @@ void exchange_feed(struct http_conn *c)
 	}
 }
 
-/* Of `want` bytes of either direction, how many may move: 0 for later, -EDQUOT. */
-static ssize_t allowed(struct http_conn *c, size_t want)
-{
-	struct jail *j = c->client.jail;
-	ssize_t n = jails_allow(j, c->x.rule, c->x.charge.secret, want);
-	c->x.spent = n == -EDQUOT &&
-	             purse_may_move(&j->purse, &j->names.book->policy, c->x.charge.secret);
-	if (n == 0) {
-		c->x.waiting = true;
-		client_deadline(&c->client, USAGE_WAIT_MS);
-	}
-	return n;
-}
-
-static void moved(struct http_conn *c, size_t n)
-{
-	jails_count(c->client.jail, c->x.rule, c->x.charge.secret, n);
-	if (!c->x.waiting)
-		client_deadline(&c->client, EXCHANGE_IDLE_MS);
-}
-
 void exchange_drained(struct http_conn *c)
 {
 	if (!c->x.paused || c->x.waiting || c->out.len > EXCHANGE_OUT_LOW)
@@ -536,6 +569,7 @@ static int on_head(void *ctx, int status, const char *lines, size_t n)
 	if (c->out.failed)
 		return c->out.failed;
 	http_conn_flush(c);
+	moved(c, n);
 	return c->client.ended ? -ECONNRESET : 0;
 }
 
@@ -601,24 +635,10 @@ static void count(struct http_conn *c, const char *how)
 	report_allowed(&c->client.jail->report, &what, reason, in, out);
 }
 
-static void fail_spent(struct http_conn *c)
-{
-	char reason[128], rule[RULE_TEXT_MAX];
-	rule_text(&c->client.jail->names.book->policy.rules[c->x.rule], rule);
-	snprintf(reason, sizeof(reason), "http: the bytes of rule %.80s are used up", rule);
-	const struct report_of what = asked(c, EGRESS_REMEDY_BYTES);
-	if (c->x.status == 0) {
-		http_conn_refuse(c, 403, what, reason);
-	} else {
-		report_denied(&c->client.jail->report, &what, reason);
-		client_end(&c->client, true);
-	}
-}
-
 static void fail(struct http_conn *c, const struct err *e)
 {
 	struct exchange *x = &c->x;
-	if (x->spent && x->rule >= 0) {
+	if (x->spent) {
 		fail_spent(c);
 	} else if (x->status == 0 && x->body_bad) {
 		refuse(c, 400, "http: the chunked request body is malformed");
@@ -667,7 +687,10 @@ static void go_on(struct http_conn *c)
 	struct exchange *x = &c->x;
 	x->waiting = x->starved = x->paused = false;
 	client_deadline(&c->client, EXCHANGE_IDLE_MS);
-	transfer_resume(x->transfer);
+	if (x->held)
+		start(c);
+	else
+		transfer_resume(x->transfer);
 }
 
 void exchange_cut(struct http_conn *c, const char *why)
@@ -676,16 +699,28 @@ void exchange_cut(struct http_conn *c, const char *why)
 	report_denied(&c->client.jail->report, &what, why);
 }
 
-void exchange_follow(struct http_conn *c)
+/* What of the policy the exchange goes on by; false: nothing. */
+static bool still_allowed(struct http_conn *c)
 {
 	struct exchange *x = &c->x;
 	const struct names *t = &c->client.jail->names;
-	if (c->state != HTTP_EXCHANGE || x->rule < 0)
+	const struct policy *p = &t->book->policy;
+	size_t n = strlen(x->name);
+	if (x->injected)
+		return names_injected(t, x->name, n) != NULL;
+	x->rule = names_rule(t, x->name, n, c->place.port);
+	if (x->rule < 0 || p->rules[x->rule].protocol != RULE_HTTP)
+		return false;
+	struct reach reach = {.n = p->rules[x->rule].ncidrs};
+	memcpy(reach.cidrs, p->rules[x->rule].cidrs, sizeof(reach.cidrs));
+	return !x->transfer || transfer_narrow(x->transfer, &reach);
+}
+
+void exchange_follow(struct http_conn *c)
+{
+	if (c->state != HTTP_EXCHANGE || still_allowed(c))
 		return;
-	x->rule = names_rule(t, x->name, strlen(x->name), c->place.port);
-	if (x->rule >= 0)
-		return;
-	const struct report_of what = asked(c, names_remedy(t));
+	const struct report_of what = asked(c, names_remedy(&c->client.jail->names));
 	report_denied(&c->client.jail->report, &what, "the policy allows it no longer");
 	client_end(&c->client, true);
 }

@@ -48,6 +48,7 @@ struct exchange {
 	int rule;                   /* of the jail's policy as it is now; -1: none */
 	bool injected;              /* an entry of `inject` has the name */
 	char method[HTTP_METHOD_MAX];
+	size_t head_bytes;
 	int minor;
 	bool keep_alive;
 	/* request body */
@@ -62,6 +63,7 @@ struct exchange {
 	enum exchange_framing framing;
 	bool paused;
 	bool waiting; /* for the rate of its rule */
+	bool held;    /* for that before it began */
 	struct charge charge;
 	struct mask mask; /* of the credential, which an upstream may send back */
 	bool spent;       /* its rule's bytes are used up */

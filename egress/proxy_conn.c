@@ -9,6 +9,7 @@
 #include "egress/jails.h"
 #include "egress/place.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -49,30 +50,55 @@ static void refuse(struct proxy_conn *c, int status, const char *fmt, ...)
 	client_end(&c->client, false);
 }
 
-/* HOST[:PORT] into c->host and c->port. */
+static bool host_char(char c, bool bracketed)
+{
+	return c > ' ' && c < 0x7f && !strchr(bracketed ? "/@?#[]\\\"" : "/@?#[]\\\":", c);
+}
+
+/* HOST[:PORT] or [ADDRESS][:PORT] into c->host and c->port. */
 static bool set_authority(struct proxy_conn *c, const char *p, size_t n, unsigned dflt)
 {
-	const char *colon = memrchr(p, ':', n);
-	size_t host = colon ? (size_t)(colon - p) : n;
+	const char *end = n && *p == '[' ? memchr(p, ']', n) : NULL;
+	bool bracketed = end != NULL;
+	const char *host = p + bracketed;
+	const char *rest = bracketed ? end + 1 : memchr(p, ':', n);
+	size_t len = bracketed ? (size_t)(end - host) : rest ? (size_t)(rest - p) : n;
+	size_t k = rest ? n - (size_t)(rest - p) : 0; /* of ":PORT" */
 	char digits[6] = "";
 	c->port = dflt;
-	if (colon) {
-		size_t k = n - host - 1;
-		if (k < 1 || k >= sizeof(digits) || strspn(colon + 1, "0123456789") < k)
+	if (k) {
+		if (*rest != ':' || k < 2 || k > sizeof(digits) ||
+		        strspn(rest + 1, "0123456789") < k - 1)
 			return false;
-		memcpy(digits, colon + 1, k);
+		memcpy(digits, rest + 1, k - 1);
 		c->port = (unsigned)strtoul(digits, NULL, 10);
 	}
-	if (host && p[host - 1] == '.')
-		host--;
-	if (host == 0 || host >= sizeof(c->host) || c->port < 1 || c->port > 65535)
+	if (len && host[len - 1] == '.')
+		len--;
+	if (len == 0 || len >= sizeof(c->host) || c->port < 1 || c->port > 65535)
 		return false;
-	for (size_t i = 0; i < host; i++)
-		if (p[i] <= ' ' || p[i] >= 0x7f || strchr("/@?#[]\\\"", p[i]))
+	for (size_t i = 0; i < len; i++)
+		if (!host_char(host[i], bracketed))
 			return false;
-	memcpy(c->host, p, host);
-	c->host[host] = '\0';
+	memcpy(c->host, host, len);
+	c->host[len] = '\0';
 	return true;
+}
+
+/* Does anything answer there?  Who it is for is judged again by what comes. */
+static bool served(const struct proxy_conn *c, const struct place *p)
+{
+	const struct names *t = &c->client.jail->names;
+	const struct policy *policy = &t->book->policy;
+	struct name_ref at = p->has_v4 ? names_at(t, p->v4) : (struct name_ref){.kind = NAME_NONE};
+	if (t->why_none[0])
+		return false;
+	if (at.kind == NAME_INJECT)
+		return p->port == 80;
+	if (at.kind == NAME_RULE)
+		return names_rule(t, at.host, strlen(at.host), p->port) >= 0;
+	return at.kind == NAME_NONE &&
+	       rules_for_address(policy->rules, policy->nrules, p->mapped, p->port) >= 0;
 }
 
 /* What would have been dialled: the name's address in this jail, or the number that was written. */
@@ -80,20 +106,19 @@ static bool find_place(struct proxy_conn *c, struct place *ret)
 {
 	struct names *t = &c->client.jail->names;
 	struct cidr number;
-	char reason[128];
+	char reason[128], asked[POLICY_HOST_MAX + 8];
 	uint32_t address;
-	if (cidr_parse(c->host, &number) && !strchr(c->host, '/')) {
+	int r = 0;
+	if (cidr_parse(c->host, &number) && !strchr(c->host, '/'))
 		place_mapped(number.bytes, c->port, ret);
-		return true;
-	}
-	int r = names_address(t, c->host, strlen(c->host), &address);
-	if (r == 0) {
+	else if ((r = names_address(t, c->host, strlen(c->host), &address)) == 0)
 		place_v4(address, c->port, ret);
+	if (r == 0 && served(c, ret))
 		return true;
-	}
-	if (r == -ENOENT)
+	snprintf(asked, sizeof(asked), r == 0 ? "%s:%u" : "%s", c->host, c->port);
+	if (r != -ENOSPC)
 		c->remedy = names_remedy(t);
-	names_refusal(t, "proxy", c->host, reason, sizeof(reason));
+	names_refusal(t, "proxy", asked, reason, sizeof(reason));
 	refuse(c, 403, "%s", reason);
 	return false;
 }
@@ -204,6 +229,10 @@ static void on_ready(struct client *client, uint32_t events)
 		return;
 	}
 	int head = buf_put(&c->in, bytes, (size_t)n);
+	if (head == 0 && !isalpha((unsigned char)c->in.p[0])) {
+		refuse(c, 400, "proxy: not an HTTP request");
+		return;
+	}
 	if (head == 0)
 		head = http_head_length(c->in.p, c->in.len, c->searched);
 	c->searched = c->in.len;
@@ -215,7 +244,8 @@ static void on_ready(struct client *client, uint32_t events)
 
 static void on_late(struct client *client)
 {
-	client_end(client, true);
+	struct proxy_conn *c = container_of(client, struct proxy_conn, client);
+	refuse(c, 408, "proxy: the request head did not arrive in time");
 }
 
 static void on_free(struct client *client)

@@ -401,6 +401,23 @@ static void on_leave(struct client *c, const char *cut)
 	refuse(s, EGRESS_REMEDY_NONE, "%s", cut);
 }
 
+/* By the rule as it is now: the protocol that is spoken, and the address that was dialled. */
+static bool still_allowed(struct stream *s)
+{
+	struct sockaddr_storage a;
+	socklen_t len = sizeof(a);
+	const struct policy_rule *rule = &policy_of(s)->rules[s->rule];
+	struct reach reach = {.n = rule->ncidrs};
+	memcpy(reach.cidrs, rule->cidrs, sizeof(reach.cidrs));
+	if (s->state == STREAM_DIAL)
+		s->dial->dial.reach = reach;
+	if ((rule->protocol == RULE_RAW) != (s->spoken == EGRESS_PROTOCOL_RAW) ||
+	        rule->protocol == RULE_HTTP)
+		return false;
+	return s->state == STREAM_DIAL || getpeername(s->fd, (struct sockaddr *)&a, &len) < 0 ||
+	       address_within(&reach, (const struct sockaddr *)&a);
+}
+
 static void on_follow(struct client *c)
 {
 	struct stream *s = container_of(c, struct stream, client);
@@ -412,7 +429,7 @@ static void on_follow(struct client *c)
 	if (rule < 0 && !t->why_none[0])
 		rule = rules_for_address(p->rules, p->nrules, s->place.mapped, s->place.port);
 	s->rule = rule;
-	if (rule < 0) {
+	if (rule < 0 || !still_allowed(s)) {
 		reset_outside(s);
 		refuse(s, names_remedy(t), "the policy allows it no longer");
 	}

@@ -50,6 +50,7 @@ struct transfer {
 	int status;
 	bool head_done;
 	bool too_long;
+	bool switched;       /* to another protocol, unasked */
 	bool dialled_closed; /* the guard at the socket refused */
 	struct buf lines;
 	char why[CURL_ERROR_SIZE];
@@ -65,6 +66,8 @@ static void finish(struct transfer *t, CURLcode code)
 		const char *why = t->why[0] ? t->why : curl_easy_strerror(code);
 		if (t->dialled_closed)
 			why = "the address is not public, or this host's own";
+		else if (t->switched)
+			why = "it switches to another protocol, unasked";
 		else if (t->too_long)
 			why = "the response head is too long";
 		err_set(e, code == CURLE_OPERATION_TIMEDOUT ? -ETIMEDOUT : -EHOSTUNREACH,
@@ -248,6 +251,9 @@ static size_t on_header(char *p, size_t size, size_t n, void *ctx)
 			t->too_long = true;
 			return 0;
 		}
+	} else if (t->status == 101) {
+		t->switched = true;
+		return 0;
 	} else if (t->status >= 200) { /* 1xx heads are followed by another one */
 		t->head_done = true;
 		int r = t->ops->head(t->ctx, t->status, t->lines.p ? t->lines.p : "", t->lines.len);
@@ -438,6 +444,18 @@ void transfer_resume(struct transfer *t)
 {
 	if (t->started)
 		(void)curl_easy_pause(t->easy, CURLPAUSE_CONT);
+}
+
+bool transfer_narrow(struct transfer *t, const struct reach *reach)
+{
+	curl_socket_t fd = CURL_SOCKET_BAD;
+	struct sockaddr_storage a;
+	socklen_t len = sizeof(a);
+	t->reach = *reach; /* for what is dialled from now on */
+	if (curl_easy_getinfo(t->easy, CURLINFO_ACTIVESOCKET, &fd) != CURLE_OK ||
+	        fd == CURL_SOCKET_BAD || getpeername(fd, (struct sockaddr *)&a, &len) < 0)
+		return true;
+	return address_within(reach, (const struct sockaddr *)&a);
 }
 
 void transfer_bytes(const struct transfer *t, uint64_t *ret_in, uint64_t *ret_out)

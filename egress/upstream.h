@@ -75,6 +75,8 @@ MUST_USE int transfer_header(
 MUST_USE int transfer_start(struct transfer *t, const struct lookup *addresses, struct err *e);
 /* After a pause: there is room again, or there is a body again. */
 void transfer_resume(struct transfer *t);
+/* What may be dialled has changed: false where it is connected to what may not. */
+bool transfer_narrow(struct transfer *t, const struct reach *reach);
 /* On the wire so far, heads included. */
 void transfer_bytes(const struct transfer *t, uint64_t *ret_in, uint64_t *ret_out);
 void transfer_free(struct transfer *t); /* cancels what is under way; NULL is fine */

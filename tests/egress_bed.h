@@ -334,8 +334,8 @@ static inline void bed_secret(int s, const char *p)
 		if (fd_write_all(s, key, strlen(key) / 2) < 0)
 			_exit(0);
 		usleep(700 * 1000);
-		bed_put(s, key + strlen(key) / 2);
-		bed_put(s, "\n\n");
+		auto_free char *rest = xasprintf("%s\n\n", key + strlen(key) / 2);
+		bed_put(s, rest); /* at once: a chunk could begin in between */
 	}
 }
 

@@ -332,7 +332,7 @@ static void test_proxy(void)
 	} rows[] = {
 	        {CURL "https://good.example:8443/", "s_server"},
 	        {CURL "https://other.example/", "response 403"},
-	        {CURL "https://good.example/", "reset"},
+	        {CURL "https://good.example/", "response 403"},
 	        {CURL "https://closed.good.example:8443/", "reset"},
 	        {CURL "http://good.example:8080/echo http://good.example:8080/echo", "GET /echo"},
 	        {CURL "http://good.example:8080/other", "not among the requests"},

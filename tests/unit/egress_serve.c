@@ -192,8 +192,9 @@ static void test_bodies(void)
 	        bed_ask("198.18.1.0", "POST /echo HTTP/1.1\r\n" HEAD
 	                              "Transfer-Encoding: chunked\r\n\r\n5;x=y\r\nhello\r\n6\r\n "
 	                              "world\r\n0\r\nX-Trailer: 1\r\n\r\n");
-	ok(has(a, "Transfer-Encoding: chunked\r\n") && has(a, "hello") && !has(a, "X-Trailer"),
-	        "a chunked body arrives");
+	if (!ok(has(a, "Transfer-Encoding: chunked\r\n") && has(a, "hello") && !has(a, "X-Trailer"),
+	            "a chunked body arrives"))
+		printf("# %s\n", a);
 	auto_free char *b = bed_ask("198.18.1.0",
 	        "PUT /echo HTTP/1.1\r\n" HEAD "Content-Length: 11\r\n\r\nhello world");
 	if (!ok(has(b, "PUT /prefix/echo") && has(b, "Content-Length: 11\r\n") &&
