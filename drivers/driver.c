@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static const struct driver *const drivers[] = {&driver_exec, &driver_claude};
+static const struct driver *const drivers[] = {&driver_exec, &driver_claude, &driver_codex};
 
 const struct driver *driver_find(const char *name)
 {

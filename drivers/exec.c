@@ -40,20 +40,6 @@ struct driver_run {
 
 /* ---- before the start ---- */
 
-/* An agent that agent.yaml describes: what it cannot be told is refused, not dropped. */
-static int check_agent(const struct driver_spec *spec, struct err *e)
-{
-	if (spec->model && !spec->model_flag)
-		return err_set(e, -ENOEXEC, "this agent cannot be told a model");
-	if (spec->system_prompt && !spec->instructions)
-		return err_set(e, -ENOEXEC, "this agent cannot be told a system prompt");
-	if (spec->permissions != PERMISSIONS_AUTO)
-		return err_set(e, -ENOEXEC, "this agent asks nobody: only permissions: auto");
-	if (spec->max_turns)
-		return err_set(e, -ENOEXEC, "limits.maxTurns: this agent has no such limit");
-	return 0;
-}
-
 static int check_command(const struct driver_spec *spec, struct err *e)
 {
 	if (!spec->command || !spec->command[0] || !*spec->command[0])
@@ -64,22 +50,12 @@ static int check_command(const struct driver_spec *spec, struct err *e)
 			        "command: {{prompt}} is not put into arguments (they are public "
 			        "and limited): "
 			        "read it from stdin");
-	return 0;
+	return launch_check_tools(spec, e);
 }
 
 static int exec_check(const struct driver_spec *spec, struct err *e)
 {
-	int r = spec->program ? check_agent(spec, e) : check_command(spec, e);
-	if (r < 0)
-		return r;
-	if ((spec->tools_allow && spec->tools_allow[0]) ||
-	        (spec->tools_deny && spec->tools_deny[0]))
-		return err_set(e, -ENOEXEC,
-		        "it runs as a command: there are no tools that could be allowed or denied");
-	if (spec->nmcp)
-		return err_set(e, -ENOEXEC,
-		        "it runs as a command and does not speak MCP: remove tools.mcp");
-	return 0;
+	return spec->program ? launch_check(spec, e) : check_command(spec, e);
 }
 
 static int exec_command(const struct driver_spec *spec, struct driver_command *ret, struct err *e)
@@ -87,20 +63,12 @@ static int exec_command(const struct driver_spec *spec, struct driver_command *r
 	int r = exec_check(spec, e);
 	if (r < 0)
 		return r;
-	if (!spec->program) {
+	if (spec->program) {
+		launch_arg(ret, spec->program);
+		launch_agent(ret, spec);
+	} else {
 		launch_args(ret, spec->command);
-		return 0;
 	}
-	launch_arg(ret, spec->program);
-	launch_args(ret, spec->args);
-	if (spec->model) {
-		launch_arg(ret, spec->model_flag);
-		launch_arg(ret, spec->model);
-	}
-	/* Also without one: that of an earlier run must not count. */
-	if (spec->instructions)
-		launch_file(ret, spec->instructions,
-		        xstrdup(spec->system_prompt ? spec->system_prompt : ""));
 	return 0;
 }
 

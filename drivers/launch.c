@@ -32,3 +32,42 @@ void launch_file(struct driver_command *c, const char *path, char *text)
 	c->files = xrealloc(c->files, c->nfiles + 1, sizeof(*c->files));
 	c->files[c->nfiles++] = (struct driver_file){.path = xstrdup(path), .text = text};
 }
+
+/* ---- agents that are told little ---- */
+
+int launch_check_tools(const struct driver_spec *spec, struct err *e)
+{
+	if ((spec->tools_allow && spec->tools_allow[0]) ||
+	        (spec->tools_deny && spec->tools_deny[0]))
+		return err_set(e, -ENOEXEC, "it has no tools that could be allowed or denied here");
+	if (spec->nmcp)
+		return err_set(e, -ENOEXEC, "it is told of no MCP servers here: remove tools.mcp");
+	return 0;
+}
+
+int launch_check(const struct driver_spec *spec, struct err *e)
+{
+	if (spec->model && (!spec->model_flag || !*spec->model || *spec->model == '-'))
+		return err_set(
+		        e, -ENOEXEC, "model: this agent cannot be told '%.80s'", spec->model);
+	if (spec->system_prompt && !spec->instructions)
+		return err_set(e, -ENOEXEC, "this agent cannot be told a system prompt");
+	if (spec->permissions != PERMISSIONS_AUTO)
+		return err_set(e, -ENOEXEC, "this agent asks nobody: only permissions: auto");
+	if (spec->max_turns)
+		return err_set(e, -ENOEXEC, "limits.maxTurns: this agent has no such limit");
+	return launch_check_tools(spec, e);
+}
+
+void launch_agent(struct driver_command *c, const struct driver_spec *spec)
+{
+	launch_args(c, spec->args);
+	if (spec->model) {
+		launch_arg(c, spec->model_flag);
+		launch_arg(c, spec->model);
+	}
+	/* Also without one: that of an earlier run must not count. */
+	if (spec->instructions)
+		launch_file(c, spec->instructions,
+		        xstrdup(spec->system_prompt ? spec->system_prompt : ""));
+}

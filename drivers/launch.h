@@ -14,4 +14,11 @@ void launch_env(struct driver_command *c, const char *name, const char *value);
 /* A file below the agent's home.  `text` is taken. */
 void launch_file(struct driver_command *c, const char *path, char *text);
 
+/* Agents that are told no tools, turns or permissions: what the harness asks of them beyond that is
+ * refused, -ENOEXEC with the reason. */
+MUST_USE int launch_check_tools(const struct driver_spec *spec, struct err *e);
+MUST_USE int launch_check(const struct driver_spec *spec, struct err *e);
+/* agent.yaml's arguments, the model by its flag, the system prompt as its file. */
+void launch_agent(struct driver_command *c, const struct driver_spec *spec);
+
 #endif

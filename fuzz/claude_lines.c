@@ -1,7 +1,7 @@
 /*
- * Whatever an agent prints: lines through the Claude driver and the exec driver.
+ * Whatever an agent prints: lines through the drivers of Claude, Codex and commands.
  * Byte 0: bit 0 asks a person, bit 1 restricts the tools, bit 2 resumes, bit 3
- * selects exec.  The rest is stdout.  Every event must be valid JSON.
+ * selects exec, bit 4 else Codex.  The rest is stdout.  Every event must be valid JSON.
  */
 #include "base/json.h"
 #include "base/limits.h"
@@ -72,7 +72,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	        .resume = data[0] & 4 ? "s" : NULL,
 	        .command = command,
 	};
-	const struct driver *d = data[0] & 8 ? &driver_exec : &driver_claude;
+	const struct driver *d = data[0] & 8    ? &driver_exec
+	                         : data[0] & 16 ? &driver_codex
+	                                        : &driver_claude;
 	struct driver_run *r = d->open(&spec, &c.sink);
 	feed(d, r, &c, (const char *)data + 1, size - 1);
 	struct driver_exit x = {.code = size % 2 ? 0 : 143};

@@ -5,7 +5,7 @@
  * line by line is in drivers_claude_lines.c.
  */
 #include "drivers/driver.h"
-#include "tests/driver_record.h"
+#include "tests/driver_golden.h"
 #include "tests/t.h"
 
 #include <dirent.h>
@@ -99,42 +99,18 @@ static void replay(struct replay *p)
 	driver_claude.close(p->run);
 }
 
-/* The first line that differs, for a person. */
-static void show_difference(const char *got, const char *want)
-{
-	while (*got && *want) {
-		size_t g = strcspn(got, "\n"), w = strcspn(want, "\n");
-		if (g != w || memcmp(got, want, g) != 0)
-			break;
-		got += g + (got[g] != '\0');
-		want += w + (want[w] != '\0');
-	}
-	printf("# got:  %.*s\n# want: %.*s\n", (int)strcspn(got, "\n"), got,
-	        (int)strcspn(want, "\n"), want);
-}
-
 static void test_case(const char *name)
 {
 	struct replay p = {.name = name, .to_stdin = BUF_INIT(64 << 20)};
 	record_init(&p.rec);
 	auto_free char *meta = xasprintf(DIR_CLAUDE "/%s.meta.json", name);
 	auto_free char *golden = xasprintf(DIR_CLAUDE "/%s.events", name);
-	size_t n = 0, want_n = 0;
+	size_t n = 0;
 	auto_free char *text = read_file(meta, &n);
 	p.meta = text ? json_parse(text, n, NULL) : NULL;
 	must(p.meta, "%s: has its meta.json", name);
 	replay(&p);
-	if (getenv("GOLDEN_WRITE")) {
-		FILE *f = fopen(golden, "we");
-		must(f && fwrite(p.rec.out.p, 1, p.rec.out.len, f) == p.rec.out.len, "%s written",
-		        golden);
-		fclose(f);
-	}
-	auto_free char *want = read_file(golden, &want_n);
-	if (!ok(want && want_n == p.rec.out.len && memcmp(want, p.rec.out.p, want_n) == 0,
-	            "%s: the events it must yield", name) &&
-	        want)
-		show_difference(p.rec.out.p, want);
+	golden_compare(&p.rec, golden, name);
 	json_free(p.meta);
 	buf_done(&p.to_stdin);
 	record_done(&p.rec);

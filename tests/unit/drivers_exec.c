@@ -110,7 +110,7 @@ static void test_agent(void)
 	driver_command_done(&c);
 	struct driver_spec bad[] = {all, all, all, all, all};
 	static const char *const words[] = {
-	        "a model", "a system prompt", "permissions", "maxTurns", "no tools"};
+	        "cannot be told 'm1'", "a system prompt", "permissions", "maxTurns", "no tools"};
 	bad[0].model_flag = NULL;
 	bad[1].instructions = NULL;
 	bad[2].permissions = PERMISSIONS_DENY;
