@@ -59,8 +59,9 @@ union packet {
 	char bytes[256];
 };
 
-/* Shared, so that a child with a copy of all else writes to it too. */
+/* Shared, so that a child with a copy of all else writes to it too; or why there is none. */
 static struct request *request;
+static int request_error;
 
 static struct {
 	uint64_t exec;
@@ -255,6 +256,13 @@ static pid_t map_and_spawn(struct request *r)
 static void start(const struct init_exec *m, const int fds[REQUEST_FDS])
 {
 	struct request *r = request;
+	if (request_error) {
+		report(&(struct init_exited){.exec = m->exec,
+		        .error = request_error,
+		        .stage = INIT_STAGE_REQUEST,
+		        .code = -1});
+		return;
+	}
 	*r = (struct request){.m = *m};
 	memcpy(r->fds, fds, sizeof(r->fds));
 	int slot = 0;
@@ -374,8 +382,8 @@ int main(void)
 	umask(022);
 	request = mmap(
 	        NULL, sizeof(*request), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (request == MAP_FAILED)
-		return 1;
+	if (request == MAP_FAILED) /* who wants something started is told */
+		request_error = errno;
 	reset_signals();
 	sigset_t none;
 	sigemptyset(&none);
