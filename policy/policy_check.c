@@ -117,17 +117,22 @@ const char *mount_source_refusal(const char *path)
 	return NULL;
 }
 
-/* What the jail is made of is not to be covered by a mount of a policy. */
+/* What the jail is made of is not to be covered by a mount of a policy, and what it gets when it is
+ * made would cover one. */
 const char *mount_target_refusal(const char *path)
 {
 	static const char *const trees[] = {"/proc", "/sys", "/dev", "/usr", "/bin", "/sbin",
 	        "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/run", "/var/run", "/var/tmp",
 	        "/opt/agent"};
-	static const char *const places[] = {
-	        "/", "/home", "/home/agent", "/workspace", "/tmp", "/opt", "/var", "/mnt"};
+	static const char *const own[] = {"/workspace", "/home/agent", "/tmp"};
+	static const char *const places[] = {"/", "/home", "/opt", "/var", "/mnt"};
 	for (size_t i = 0; i < ARRAY_LEN(trees); i++)
 		if (path_within(path, trees[i]))
 			return "is part of every jail and cannot be covered";
+	for (size_t i = 0; i < ARRAY_LEN(own); i++)
+		if (path_within(path, own[i]))
+			return "is in a directory that each jail has for itself, which would hide "
+			       "it; name a place elsewhere (/srv/...)";
 	for (size_t i = 0; i < ARRAY_LEN(places); i++)
 		if (strcmp(path, places[i]) == 0)
 			return "is part of every jail; name a place below it or another";

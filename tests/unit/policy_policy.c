@@ -65,6 +65,8 @@ static void texts(void)
 	                       strcpy(p->mounts[0].target, "/x")));
 	BAD("covered", (p->nmounts = 1, strcpy(p->mounts[0].source, "/srv"),
 	                       strcpy(p->mounts[0].target, "/usr")));
+	BAD("would hide", (p->nmounts = 1, strcpy(p->mounts[0].source, "/srv"),
+	                          strcpy(p->mounts[0].target, "/home/agent/x")));
 	BAD("neither 0 nor 1",
 	        (p->nmounts = 1, strcpy(p->mounts[0].source, "/srv"),
 	                strcpy(p->mounts[0].target, "/x"), p->mounts[0].writable = 2));
