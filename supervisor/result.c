@@ -91,9 +91,15 @@ static void write_artifacts(const struct artifacts_result *k, struct jw *w)
 	jw_close(w, ']');
 }
 
+/* 0 where one is not known, or a clock was set back. */
+static int64_t between(int64_t from, int64_t to)
+{
+	return from && to > from ? to - from : 0;
+}
+
 static int64_t ms_between(int64_t from_us, int64_t to_us)
 {
-	return from_us && to_us > from_us ? (to_us - from_us) / 1000 : 0;
+	return between(from_us, to_us) / 1000;
 }
 
 static void write_times(const struct run *r, struct jw *w)
@@ -143,8 +149,7 @@ void result_write(struct run *r, struct buf *to)
 	jw_close(&w, '}');
 }
 
-void result_interrupted(const char *run, const char *session, const char *harness,
-        const char *error, struct buf *to)
+void result_interrupted(const struct result_lost *x, struct buf *to)
 {
 	static const struct driver_usage unknown = {.cost_usd = -1};
 	static const struct jail_resources none;
@@ -152,12 +157,12 @@ void result_interrupted(const char *run, const char *session, const char *harnes
 	struct egress_totals nowhere = {0};
 	buf_clear(to);
 	struct jw w = JW_INIT(to);
-	begin(&w, run, session, harness, RUN_INTERRUPTED);
+	begin(&w, x->run, x->session, x->harness, RUN_INTERRUPTED);
 	jw_str(&w, "finalText", "");
 	write_artifacts(&nothing, &w);
 	write_usage(&unknown, &w);
-	jw_int(&w, "durationMs", 0);
-	jw_int(&w, "queuedMs", 0);
+	jw_int(&w, "durationMs", between(x->started_ms, x->ended_ms));
+	jw_int(&w, "queuedMs", between(x->created_ms, x->started_ms ? x->started_ms : x->ended_ms));
 	jw_int(&w, "startMs", 0);
 	jw_int(&w, "toolCalls", 0);
 	jw_int(&w, "attempts", 1);
@@ -168,6 +173,6 @@ void result_interrupted(const char *run, const char *session, const char *harnes
 	egress_totals_write(&nowhere, &w);
 	jw_open(&w, "layers", '[');
 	jw_close(&w, ']');
-	jw_str(&w, "error", error);
+	jw_str(&w, "error", x->error);
 	jw_close(&w, '}');
 }

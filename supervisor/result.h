@@ -7,12 +7,19 @@
 
 #include "base/buf.h"
 
+#include <stdint.h>
+
 struct run;
+
+/* What is known of a run that a crash cut short.  The clock is the wall's, the only one that both
+ * sides of a crash share; it ended when it was found. */
+struct result_lost {
+	const char *run, *session, *harness, *error;
+	int64_t created_ms, started_ms, ended_ms; /* started_ms 0: it never did */
+};
 
 /* Replaces what `to` holds. */
 void result_write(struct run *r, struct buf *to);
-/* The result of a run that a crash cut short. */
-void result_interrupted(const char *run, const char *session, const char *harness,
-        const char *error, struct buf *to);
+void result_interrupted(const struct result_lost *x, struct buf *to);
 
 #endif

@@ -49,7 +49,7 @@ struct unfinished {
 	char *user, *goal, *prompt, *params; /* owned */
 	size_t prompt_len;
 	int priority;
-	int64_t created_ms;
+	int64_t created_ms, started_ms; /* wall; 0: not started */
 	uint64_t from_seq;
 	bool running;
 };

@@ -50,6 +50,7 @@ static void collect(void *ctx, const struct store_run *x)
 	f->params = x->params ? xstrdup(x->params) : NULL;
 	f->priority = x->priority;
 	f->created_ms = x->created_ms;
+	f->started_ms = x->started_ms;
 	f->from_seq = x->from_seq;
 	f->running = strcmp(x->status, "queued") != 0;
 }
@@ -57,14 +58,14 @@ static void collect(void *ctx, const struct store_run *x)
 /* ---- ending what cannot go on ---- */
 
 static void finish(struct daemon *d, const struct unfinished *f, const char *status,
-        const char *result, const struct artifacts_result *kept)
+        const char *result, const struct artifacts_result *kept, int64_t ended_ms)
 {
 	struct store_finish x = {
 	        .run = f->id,
 	        .session = f->session,
 	        .status = status,
 	        .result = result,
-	        .ended_ms = clock_wall_ms(),
+	        .ended_ms = ended_ms,
 	        .artifacts = kept->files,
 	        .nartifacts = kept->nfiles,
 	};
@@ -96,7 +97,7 @@ static bool finish_from_log(struct daemon *d, const struct unfinished *f)
 		return false;
 	struct artifacts_result kept = {0};
 	read_artifacts(result, &kept);
-	finish(d, f, status, text.p, &kept);
+	finish(d, f, status, text.p, &kept, clock_wall_ms());
 	artifacts_result_done(&kept);
 	return true;
 }
@@ -107,13 +108,22 @@ static void interrupt(struct daemon *d, const struct unfinished *f, const char *
 	struct err e;
 	auto_buf struct buf result = BUF_INIT(64 << 10);
 	auto_buf struct buf members = BUF_INIT(65 << 10);
-	result_interrupted(f->id, f->session, f->harness, why, &result);
+	struct result_lost lost = {
+	        .run = f->id,
+	        .session = f->session,
+	        .harness = f->harness,
+	        .error = why,
+	        .created_ms = f->created_ms,
+	        .started_ms = f->started_ms,
+	        .ended_ms = clock_wall_ms(),
+	};
+	result_interrupted(&lost, &result);
 	struct jw w = JW_INIT(&members);
 	jw_raw(&w, "result", result.p, result.len);
 	if (eventlog_append(d->log, f->session, f->id, EVENT_RUN_DONE, members.p, members.len, &e) <
 	        0)
 		log_err("r=%s: %s", f->id, e.text);
-	finish(d, f, run_status_name(RUN_INTERRUPTED), result.p, &none);
+	finish(d, f, run_status_name(RUN_INTERRUPTED), result.p, &none, lost.ended_ms);
 	d->stats.runs_done[RUN_INTERRUPTED]++;
 }
 

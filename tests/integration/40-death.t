@@ -65,6 +65,8 @@ ok 'nor the supervisor' wait_for 2 not kill -0 "$super"
 ok 'nor egress' wait_for 2 not kill -0 "$egress"
 start_daemon --config "$T/etc/agentboxd.yaml"
 is 'the next start says interrupted' "$(status "$id")" interrupted
+is 'after how long, from its start to where it was found' "$(abctl show "$id" --json | json \
+	'(r=>r.durationMs>=1000&&r.durationMs===Date.parse(l.endedAt)-Date.parse(l.startedAt)&&r.queuedMs<60000)(l.result)')" true
 like 'sessions are kept' "$(abctl sessions --json)" "$session"
 is 'and usable' "$(abctl run hello -s u/c -p again --json | json 'l.result.status')" succeeded
 is 'seq goes on without a gap' "$(curl -sS --unix-socket "$T/sock" "http://x/v1/sessions/$session/events" -H 'Accept: application/x-ndjson' | json 'e.every((x,i)=>x.seq===i+1||e.some(y=>y.type==="log.gap"))')" true
