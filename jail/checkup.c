@@ -144,12 +144,27 @@ static void read_cpu(int root, struct checkup *c)
 	found(c, CHECK_CPU, n ? CHECK_ADVICE : CHECK_OK, n ? open : "none is open");
 }
 
-void checkup_read(const char *root, struct checkup *ret)
+/* Where nothing gives a jail its share, autogroup does for each session: for a program that makes
+ * none of its own. */
+static void read_shares(int root, bool cpu_shares, struct checkup *c)
+{
+	auto_free char *text =
+	        read_file(root, "proc/sys/kernel/sched_autogroup_enabled", c, CHECK_SHARES);
+	if (cpu_shares)
+		found(c, CHECK_SHARES, CHECK_OK, "cpu controller: each jail has its own");
+	else
+		found(c, CHECK_SHARES, CHECK_ADVICE,
+		        text && text[0] == '1' ? "no cpu controller: autogroup's, by session"
+		                               : "no cpu controller, no autogroup: by process");
+}
+
+void checkup_read(const char *root, bool cpu_shares, struct checkup *ret)
 {
 	memset(ret, 0, sizeof(*ret));
 	auto_close int fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	read_kernel(fd, ret);
 	read_cpu(fd, ret);
+	read_shares(fd, cpu_shares, ret);
 	read_swap(fd, ret);
 	read_core_pattern(fd, ret);
 	read_numbers(fd, ret);

@@ -8,6 +8,7 @@
 
 #include "policy/checks.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct checkup {
@@ -15,8 +16,9 @@ struct checkup {
 	char found[CHECK_COUNT][CHECK_FOUND_MAX]; /* what was read, for people */
 };
 
-/* `root` is "/", or a directory with proc/ and sys/ (tests).  Never fails: what this kernel does
- * not have is said, and what cannot be read is advice. */
-void checkup_read(const char *root, struct checkup *ret);
+/* `root` is "/", or a directory with proc/ and sys/ (tests); cpu_shares: jails have shares of the
+ * processors (layer limit.cpu).  Never fails: what this kernel does not have is said, and what
+ * cannot be read is advice. */
+void checkup_read(const char *root, bool cpu_shares, struct checkup *ret);
 
 #endif

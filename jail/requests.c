@@ -405,7 +405,7 @@ static int op_doctor(void *ctx, struct broker_call *c, struct err *e)
 	c->reply.selftest_us = d->host.selftest_us;
 	(void)str_copy(c->reply.unproven, sizeof(c->reply.unproven), d->host.unproven);
 	struct checkup now;
-	checkup_read("/", &now);
+	checkup_read("/", d->host.layers & LAYER_BIT(LAYER_LIMIT_CPU), &now);
 	memcpy(c->reply.check_state, now.state, sizeof(now.state));
 	memcpy(c->reply.check_found, now.found, sizeof(now.found));
 	for (int i = 0; i < LAYER_COUNT; i++) {

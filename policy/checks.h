@@ -18,6 +18,10 @@
 	        "update microcode and kernel; do not boot with mitigations=off")                   \
 	X(SMT, "smt", "two jails on one core can measure each other",                              \
 	        "boot with nosmt where tenants do not trust each other")                           \
+	X(SHARES, "processor shares", "without the cpu controller whatever calls setsid has a "    \
+	        "share of its own: a fork bomb is bounded by the limit of processes alone",        \
+	        "boot with cgroup_no_v1=cpu or systemd.unified_cgroup_hierarchy=1; until then "    \
+	        "keep limits.pids small")                                                          \
 	X(SWAP, "swap", "what a process holds, secrets too, may be written to the disk",           \
 	        "swapoff -a, or encrypt the swap")                                                 \
 	X(KSM, "ksm", "merged pages tell one jail what another has in memory",                     \

@@ -34,6 +34,10 @@ like 'also to people' "$(abctl doctor)" '^self-test: a canary jail has shown'
 check() { abctl doctor --json | json "(x=>x.state+' '+x.found)(l.host.find(x=>x.check==='$1'))"; }
 is 'doctor tells of switches of the host as they are' "$(check kernel.randomize_va_space | cut -d' ' -f2)" "$(cat /proc/sys/kernel/randomize_va_space)"
 is 'also of those that root alone may read' "$(check fs.protected_symlinks | cut -d' ' -f2)" "$(cat /proc/sys/fs/protected_symlinks)"
+# What a jail may take of the processors: told by the check as by the layer.
+is 'doctor says what bounds a fork bomb' "$(check 'processor shares' | cut -d' ' -f1)" \
+	"$(abctl doctor --json | json 'l.layers.find(x=>x.layer==="limit.cpu").have==="yes"?"ok":"advice"')"
+like 'also to people' "$(abctl doctor)" 'processor shares.*cpu controller'
 is 'with a remedy where there is one to take' "$(abctl doctor --json | json 'l.host.every(x=>x.found&&x.why&&(x.state==="ok")===!x.remedy)')" true
 is 'a switch that is bad counts, advice does not' "$(abctl doctor --json | json 'l.ok===l.host.every(x=>x.state!=="bad")')" true
 like 'doctor is honest about the shared kernel' "$(abctl doctor | tr '\n' ' ')" "share this host's kernel: one kernel bug .* is a way out"

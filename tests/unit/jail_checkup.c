@@ -35,7 +35,7 @@ static void answers(
 {
 	struct checkup up;
 	put(path, text);
-	checkup_read(root, &up);
+	checkup_read(root, false, &up);
 	ok(up.state[c] == want, "%s: %.*s is %s (got %s)", check_name(c), (int)strcspn(text, "\n"),
 	        text, check_state_name(want), check_state_name(up.state[c]));
 	is_str(up.found[c], found, "and is told");
@@ -99,28 +99,44 @@ static void processors(void)
 	static const char one[] = "sys/devices/system/cpu/vulnerabilities/meltdown";
 	static const char two[] = "sys/devices/system/cpu/vulnerabilities/mds";
 	struct checkup up;
-	checkup_read(root, &up);
+	checkup_read(root, false, &up);
 	ok(up.state[CHECK_CPU] == CHECK_ADVICE, "a kernel that does not tell of its processors");
 	answers(CHECK_CPU, one, "Not affected\n", CHECK_OK, "none is open");
 	answers(CHECK_CPU, one, "Mitigation: PTI\n", CHECK_OK, "none is open");
 	answers(CHECK_CPU, two, "Vulnerable: no microcode\n", CHECK_ADVICE, "mds");
 }
 
+static void shares(void)
+{
+	static const char group[] = "proc/sys/kernel/sched_autogroup_enabled";
+	struct checkup up;
+	checkup_read(root, false, &up);
+	is_str(up.found[CHECK_SHARES], "no cpu controller, no autogroup: by process",
+	        "a kernel without autogroup");
+	answers(CHECK_SHARES, group, "0\n", CHECK_ADVICE,
+	        "no cpu controller, no autogroup: by process");
+	answers(CHECK_SHARES, group, "1\n", CHECK_ADVICE,
+	        "no cpu controller: autogroup's, by session");
+	checkup_read(root, true, &up);
+	ok(up.state[CHECK_SHARES] == CHECK_OK, "with the controller there is nothing to say");
+}
+
 int main(void)
 {
 	struct checkup up;
 	must(mkdtemp(root) != NULL, "a directory");
-	checkup_read(root, &up);
+	checkup_read(root, false, &up);
 	ok(up.state[CHECK_YAMA] == CHECK_OK, "what a kernel does not have is fine");
 	is_str(up.found[CHECK_YAMA], "not in this kernel", "and said");
 	processors();
 	numbers();
 	others();
+	shares();
 	for (int i = 0; i < CHECK_COUNT; i++)
 		ok(check_name((enum check)i)[0] && check_why((enum check)i)[0] &&
 		                check_remedy((enum check)i)[0],
 		        "%s: why and remedy", check_name((enum check)i));
-	checkup_read("/", &up);
+	checkup_read("/", false, &up);
 	for (int i = 0; i < CHECK_COUNT; i++)
 		ok(up.found[i][0] && up.state[i] < CHECK_STATE_COUNT, "%s here: %s, %s",
 		        check_name((enum check)i), check_state_name(up.state[i]), up.found[i]);
