@@ -12,6 +12,7 @@ policy cpu 'cpus: 0.5'
 policy io 'io: { read: 2M, write: 2M }'
 policy sizes 'tmp: 2M, shm: 1M, disk: 3M, inodes: 100, nofile: 80, file: 1M'
 policy wall 'wall: 1s'
+policy stopped 'wall: 30s'
 policy output 'output: 64k'
 harness memory memory "'head -c 300000000 /dev/zero | tail -c 299999999 | wc -c; echo survived'"
 harness tmpfs memory "'head -c 200000000 /dev/zero >/tmp/f; echo survived'"
@@ -19,6 +20,7 @@ harness modest memory "'head -c 20000000 /dev/zero | tail -c 19999999 | wc -c'"
 harness cpu cpu "'for i in 1 2; do (while :; do :; done) & done; sleep 4; kill \$!; kill %1 2>/dev/null; echo done'"
 harness write io "'dd if=/dev/zero of=f bs=1M count=8 oflag=direct 2>&1 && echo written'"
 harness wall wall "'sleep 100'"
+harness stopped stopped "'exec sleep 1001'"
 harness output output "'head -c 10000000 /dev/zero | tr \"\\\\0\" x; sleep 100'"
 harness pids pids "'i=0; while [ \$i -lt 60 ]; do sleep 20 & i=\$((i+1)); done; echo all'"
 : >"$T/etc/agentboxd.yaml"
@@ -98,6 +100,25 @@ run wall
 is 'the longest run' "$(result status)" timeout
 like 'with its event' "$(cat "$T/out")" '"type":"limit.hit".*"wall"'
 ok 'in its time' test "$(result durationMs)" -lt 5000
+# A PID 1 that cannot report: its program ends, which nobody tells.
+pids_of() { jail_processes | awk -v what="$1" 'index($0, what) { print $2 }'; }
+both() { [ -n "$(pids_of 'sleep 1001')" ] && [ -n "$(pids_of 'sleep 1002')" ]; }
+run stopped &
+running=$!
+abctl jail --policy stopped -- sleep 1002 >"$T/jail" 2>&1 &
+jailed=$!
+ok 'a run and a command of a client' wait_for 60 both
+mapfile -t first < <(pgrep -P "$DAEMON" -f agentbox-init)
+mapfile -t programs < <(pids_of 'sleep 100')
+ok 'whose PID 1 are stopped' kill -STOP "${first[@]}"
+ok 'before their programs end' kill -9 "${programs[@]}"
+wait "$running"
+is 'the longest time ends a run whose PID 1 is stopped' "$(result status) $(result exit.reason)" 'timeout timeout'
+ok 'in its time' test "$(result durationMs)" -lt 60000
+wait "$jailed"
+is 'and a command of a client' $? 137
+like 'which is told' "$(cat "$T/jail")" 'the command was ended: timeout'
+ok 'nothing of them is left' wait_for 5 no_jail_processes
 run output
 is 'the most output' "$(result status)" quota
 like 'with its event' "$(cat "$T/out")" '"type":"limit.hit".*"output"'
