@@ -225,8 +225,9 @@ $(B)/bench/%: bench/%.c $(BENCHED)
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP $(ALL_LDFLAGS) $< $(BENCHED) $(LIBS_egress) $(LIBS_base) -o $@
 
 # ---- targets for people ----
-# Each test is its own process with a time limit; prove's closing lines sum them up.
-PROVE := prove --timer -e 'timeout -k 5 600'
+# Each test is its own process with a time limit.  What fails is said where it does, with the test's
+# reasons; prove's closing lines sum up.
+PROVE := prove --timer --failures --comments -e 'timeout -k 5 600'
 INTEGRATION := $(sort $(wildcard tests/integration/*.t))
 JOBS_unit := 2
 
