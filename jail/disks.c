@@ -26,7 +26,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -34,7 +33,6 @@
 #define IMAGE     "disk.img"
 #define NEW_IMAGE "disk.new"
 #define GIB       ((uint64_t)1 << 30)
-#define KIB       ((uint64_t)1 << 10)
 
 enum {
 	/* Where the policy does not count files: one for each 16 KiB, as mke2fs does. */
@@ -131,11 +129,6 @@ static int check_room(const struct disks *d, uint64_t promised, uint64_t more, s
 	        "lower limits.disk)",
 	        (unsigned long long)(free >> 20), (unsigned long long)(promised >> 20),
 	        (unsigned long long)(reserve >> 20), (unsigned long long)(more >> 20));
-}
-
-static uint64_t unused(uint64_t limit, uint64_t used)
-{
-	return limit > used ? limit - used : 0;
 }
 
 bool disks_room(const struct disks *d, uint64_t promised)
@@ -322,7 +315,7 @@ static int new_image(const struct disks *d, const struct disks_ask *ask, int dir
 	int r = tree >= 0 ? image_usage(tree, &used, e) : 0;
 	if (r == 0) /* the copy, and then what may be written besides */
 		r = check_room(d, ask->promised,
-		        used.bytes + unused(ask->limits->disk_bytes, used.bytes), e);
+		        used.bytes + disk_left(ask->limits->disk_bytes, used.bytes), e);
 	if (r == 0)
 		r = size_of(d, ask, used.inodes, &size, e);
 	if (r == 0)
@@ -381,7 +374,7 @@ static int open_image(const struct disks *d, const struct disks_ask *ask, int di
 		                                   : new_image(d, ask, dir, root, job, e);
 	r = drop_originals(d, dir, e);
 	int set = r < 0 ? r : image_limit(root, l->disk_bytes, e);
-	r = set < 0 ? set : check_room(d, ask->promised, unused(l->disk_bytes, used.bytes), e);
+	r = set < 0 ? set : check_room(d, ask->promised, disk_left(l->disk_bytes, used.bytes), e);
 	if (r == 0)
 		r = session_places(root, &k->workspace, &k->home, e);
 	if (r < 0)
@@ -425,7 +418,7 @@ static int open_quota(const struct disks *d, const struct disks_ask *ask, int di
 	if (r == 0)
 		r = projects_usage(dir, k->project, &used, e);
 	if (r == 0)
-		r = check_room(d, ask->promised, unused(l->disk_bytes, used.bytes), e);
+		r = check_room(d, ask->promised, disk_left(l->disk_bytes, used.bytes), e);
 	if (r == 0)
 		r = session_places(dir, &k->workspace, &k->home, e);
 	k->method = JAIL_DISK_QUOTA;
@@ -491,87 +484,4 @@ void disks_forget(const struct disks *d, const char *session)
 	if (dir >= 0 && d->method == JAIL_DISK_QUOTA && projects_of(dir, &project, NULL) == 0 &&
 	        project)
 		(void)!projects_limit(dir, project, 0, 0, NULL); /* the files go in a moment */
-}
-
-/* ---- of a jail ---- */
-
-void disk_in_memory(struct disk *k, int home, int workspace, const struct limits *l)
-{
-	k->method = JAIL_DISK_TMPFS;
-	k->memory[0] = home;
-	k->memory[1] = workspace;
-	k->bytes = l->disk_bytes;
-	k->inodes = l->inodes;
-}
-
-static int memory_usage(const struct disk *k, struct image_usage *ret)
-{
-	*ret = (struct image_usage){.bytes_left = UINT64_MAX, .inodes_left = UINT64_MAX};
-	for (size_t i = 0; i < ARRAY_LEN(k->memory); i++) {
-		struct statfs fs;
-		if (fstatfs(k->memory[i], &fs) < 0)
-			return -errno;
-		uint64_t block = (uint64_t)fs.f_bsize, left = (uint64_t)fs.f_bavail * block;
-		ret->bytes += (uint64_t)(fs.f_blocks - fs.f_bfree) * block;
-		ret->inodes += fs.f_files - fs.f_ffree;
-		ret->bytes_left = left < ret->bytes_left ? left : ret->bytes_left;
-		ret->inodes_left = fs.f_ffree < ret->inodes_left ? fs.f_ffree : ret->inodes_left;
-	}
-	return 0;
-}
-
-static int usage(const struct disk *k, struct image_usage *ret)
-{
-	struct projects_usage q;
-	int r = -ENODATA;
-	if (k->method == JAIL_DISK_TMPFS)
-		return memory_usage(k, ret);
-	if (k->tree >= 0)
-		return image_usage(k->tree, ret, NULL);
-	if (k->method == JAIL_DISK_QUOTA)
-		r = projects_usage(k->state, k->project, &q, NULL);
-	if (r == 0)
-		*ret = (struct image_usage){.bytes = q.bytes,
-		        .inodes = q.inodes,
-		        .bytes_left = unused(k->bytes, q.bytes),
-		        .inodes_left = unused(k->inodes, q.inodes)};
-	return r;
-}
-
-/* What is left when a write has failed is less than what the kernel asks room for at once: a page,
- * or up to 2 MiB in a large folio. */
-static uint64_t nearly(uint64_t limit)
-{
-	uint64_t part = limit / 32;
-	return part < 64 * KIB ? 64 * KIB : part > 2048 * KIB ? 2048 * KIB : part;
-}
-
-uint32_t disk_look(struct disk *k)
-{
-	struct image_usage u = {.bytes = 0};
-	if (k->above)
-		k->above = image_limit(k->tree, k->bytes, NULL) == 0;
-	if (usage(k, &u) < 0)
-		return 0;
-	k->used_bytes = u.bytes;
-	if (u.bytes > k->peak_bytes)
-		k->peak_bytes = u.bytes;
-	if (u.inodes > k->peak_inodes)
-		k->peak_inodes = u.inodes;
-	uint32_t met = 0;
-	if (k->bytes && u.bytes_left < nearly(k->bytes))
-		met |= JAIL_LIMIT_DISK;
-	if (k->inodes && u.inodes_left == 0)
-		met |= JAIL_LIMIT_INODES;
-	met &= ~k->told;
-	k->told |= met;
-	return met;
-}
-
-void disk_done(struct disk *k, const struct closer *closer)
-{
-	fd_close(take_fd(k->workspace));
-	fd_close(take_fd(k->home));
-	if (k->tree >= 0)
-		closer_give(closer, take_fd(k->tree));
 }

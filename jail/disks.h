@@ -21,7 +21,7 @@
 #include "base/err.h"
 #include "base/id.h"
 #include "jail/child.h"
-#include "jail/closer.h"
+#include "jail/disk.h"
 #include "jail/layout.h"
 #include "policy/policy.h"
 #include "proto/jail.h"
@@ -44,24 +44,7 @@ void disks_open(struct disks *d, const struct state *s);
 /* The reserve and what is promised are free.  A job that copies ends where they are not. */
 bool disks_room(const struct disks *d, uint64_t promised);
 
-/* ---- of a jail ---- */
-
-struct disk {
-	enum jail_disk method;
-	int workspace, home;    /* owned: the directories */
-	int tree;               /* owned: IMAGE: the root, detached, -1 */
-	int memory[2];          /* borrowed: TMPFS: home and workspace */
-	int state;              /* borrowed: QUOTA: a descriptor of the file system */
-	uint32_t project;       /* QUOTA */
-	uint64_t bytes, inodes; /* limits in force, 0: none */
-	uint64_t used_bytes, peak_bytes, peak_inodes;
-	bool above;    /* IMAGE: there was more already when the limit was set */
-	uint32_t told; /* bits of enum jail_limit_kind */
-};
-#define DISK_NONE                                                                                  \
-	{                                                                                          \
-		.workspace = -1, .home = -1, .tree = -1, .memory = {-1, -1}, .state = -1           \
-	}
+/* ---- of a session ---- */
 
 /* Work on a session's files that has to be done before they can be used. */
 enum disks_work { DISKS_WAIT, DISKS_IMAGE, DISKS_REPLACE, DISKS_ADOPT };
@@ -95,13 +78,6 @@ MUST_USE int disks_session(const struct disks *d, const struct disks_ask *ask, s
  * it is as if it had not been. */
 MUST_USE int disks_job_end(struct disks_job *job, int status, struct err *e);
 void disks_job_abort(struct disks_job *job);
-
-/* Two tmpfs, each with the limit. */
-void disk_in_memory(struct disk *k, int home, int workspace, const struct limits *l);
-/* Looks what is used.  Bits of enum jail_limit_kind for what was met for the first time. */
-uint32_t disk_look(struct disk *k);
-/* The last close of an image waits for its unmounting: `closer` does that, or NULL. */
-void disk_done(struct disk *k, const struct closer *closer);
 
 /* Limits of a session that is being deleted are lifted.  Before session_trash. */
 void disks_forget(const struct disks *d, const char *session);

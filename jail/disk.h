@@ -1,0 +1,45 @@
+/*
+ * disk.h - what holds the files of one jail to its limits, and what is used of it.
+ *
+ * disks.h fills it in for a session, disk_in_memory for a jail without one.
+ */
+#ifndef JAIL_DISK_H
+#define JAIL_DISK_H
+
+#include "jail/closer.h"
+#include "policy/policy.h"
+#include "proto/jail.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct disk {
+	enum jail_disk method;
+	int workspace, home;    /* owned: the directories */
+	int tree;               /* owned: IMAGE: the root, detached, -1 */
+	int memory[2];          /* borrowed: TMPFS: home and workspace */
+	int state;              /* borrowed: QUOTA: a descriptor of the file system */
+	uint32_t project;       /* QUOTA */
+	uint64_t bytes, inodes; /* limits in force, 0: none */
+	uint64_t used_bytes, peak_bytes, peak_inodes;
+	bool above;    /* IMAGE: there was more already when the limit was set */
+	uint32_t told; /* bits of enum jail_limit_kind */
+};
+#define DISK_NONE                                                                                  \
+	{                                                                                          \
+		.workspace = -1, .home = -1, .tree = -1, .memory = {-1, -1}, .state = -1           \
+	}
+
+static inline uint64_t disk_left(uint64_t limit, uint64_t used)
+{
+	return limit > used ? limit - used : 0;
+}
+
+/* Two tmpfs, each with the limit. */
+void disk_in_memory(struct disk *k, int home, int workspace, const struct limits *l);
+/* Looks what is used.  Bits of enum jail_limit_kind for what was met for the first time. */
+uint32_t disk_look(struct disk *k);
+/* The last close of an image waits for its unmounting: `closer` does that, or NULL. */
+void disk_done(struct disk *k, const struct closer *closer);
+
+#endif
