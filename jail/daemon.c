@@ -41,6 +41,8 @@ enum { STOP_PATIENCE_MS = 10000 };
 enum { KILL_PATIENCE_MS = 2000 };
 /* Killing and reaping what a dead daemon left takes milliseconds unless a disk hangs. */
 enum { SWEEP_MS = 5000 };
+/* Killed children end at once, unless a disk hangs. */
+enum { REAP_MS = 1000 };
 enum { SAID_MAX = 8 << 10 };
 /* As a nice value: three times the share of others, who still get theirs when agents' output keeps
  * the supervisor busy. */
@@ -229,13 +231,15 @@ static void blank(struct daemon *d, const struct options *o)
 	alarm_init(&d->stop_alarm, on_stop_alarm);
 	alarm_init(&d->refill_alarm, on_idle_alarm);
 	alarm_init(&d->leftover_alarm, on_idle_alarm);
+	reaper_init(&d->reaper, &d->poller);
 	daemon_init_trash(d);
 	upgrade_init(d);
 	pool_init(&d->pool, &d->leases, &d->tree);
 	d->pool.closer = &d->closer;
 	jails_init(&d->jails, &d->poller, &peers_news, d);
 	ledger_init(&d->ledger);
-	laters_init(&d->laters, &d->poller, &d->disks);
+	laters_init(&d->laters, &d->poller, &d->disks, &d->reaper);
+	d->laters.closer = &d->closer;
 }
 
 static int open_inside(struct daemon *d, struct err *e)
@@ -538,6 +542,7 @@ void daemon_close(struct daemon *d)
 	closer_stop(&d->closer);
 	upgrade_done(d);
 	daemon_leave_trash(d); /* what is left is emptied at the next start */
+	reaper_drop(&d->reaper, REAP_MS);
 	listen_close(&d->listener);
 	policies_free(d->policies);
 	for (int i = 0; i < HARNESS_DIRS; i++)

@@ -27,6 +27,7 @@
 #include "jail/policies.h"
 #include "jail/poller.h"
 #include "jail/pool.h"
+#include "jail/reaper.h"
 #include "jail/service.h"
 #include "jail/upgrade.h"
 #include "policy/ledger.h"
@@ -79,6 +80,7 @@ struct daemon {
 	int harness_dirs[HARNESS_DIRS]; /* owned */
 
 	struct closer closer;
+	struct reaper reaper; /* killed, and not gone yet */
 	struct pool pool;
 	struct jails jails;
 	struct ledger ledger; /* of budgets that jails share */
@@ -99,7 +101,7 @@ struct daemon {
 	struct alarm handover_alarm; /* telling one to make room, then patience with it */
 	bool handing_over;           /* it was told */
 
-	struct child trash; /* empties the trash, one at a time */
+	struct job trash; /* empties the trash, one at a time */
 	struct watch trash_watch;
 	bool trash_again;
 	struct alarm trash_alarm; /* after it failed */

@@ -20,14 +20,17 @@
 
 #include "base/err.h"
 #include "base/id.h"
-#include "jail/child.h"
 #include "jail/disk.h"
+#include "jail/job.h"
 #include "jail/layout.h"
+#include "jail/reaper.h"
 #include "policy/policy.h"
 #include "proto/jail.h"
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#define DISKS_IMAGE "disk.img" /* in the directory of its session */
 
 /* ---- of the host ---- */
 
@@ -38,46 +41,70 @@ struct disks {
 	const char *mke2fs;        /* static */
 };
 
-/* Tries what there is; never fails. */
+/* Tries what there is; never fails.  Waits for the disk and for mke2fs. */
 void disks_open(struct disks *d, const struct state *s);
 
+/* The reserve and what is promised are free, and `more` beyond what is used already (0: nothing is
+ * asked). */
+MUST_USE int disks_check_room(
+        const struct disks *d, uint64_t promised, uint64_t more, struct err *e);
 /* The reserve and what is promised are free.  A job that copies ends where they are not. */
 bool disks_room(const struct disks *d, uint64_t promised);
 
 /* ---- of a session ---- */
 
-/* Work on a session's files that has to be done before they can be used. */
-enum disks_work { DISKS_WAIT, DISKS_IMAGE, DISKS_REPLACE, DISKS_ADOPT };
-struct disks_job {
-	enum disks_work work;
+struct disks_ask {
 	char session[ID_MAX];
-	struct child child; /* WAIT has none: something still has the files; ask again */
-	int dir;            /* owned, as all fds here: of the session */
-	int image;          /* a file without a name yet */
-	int source;         /* what is copied, -1: nothing */
-	int said;           /* what the child wrote to its stderr */
-	uint32_t project;
+	struct limits limits;  /* after narrowing */
+	struct limits ceiling; /* the policy's: later runs may have more */
+	uint64_t promised;     /* to living jails, not yet used */
+	bool may_be_lost;      /* memory is better than no limit */
+	bool required;         /* no run without its limits, whatever the host has */
+	bool as_it_is;         /* without limits that it does not have already */
+};
+
+/* What is going on with a session's files until they can be used. */
+enum disks_step {
+	DISKS_WAIT,  /* no child: something still has the files; go on in a while */
+	DISKS_OPEN,  /* the child looks what they need */
+	DISKS_FILL,  /* mke2fs copies them into an image */
+	DISKS_NAME,  /* the image takes its place */
+	DISKS_COUNT, /* they are counted for a project */
+};
+struct disks_job {
+	enum disks_step step;
+	struct disks_ask ask; /* `promised` may be changed between steps */
+	struct job job;       /* its child is watched by the caller */
+	int dir;              /* owned, as all fds here: of the session */
+	int image;            /* a file without a name yet */
+	int source;           /* what is copied, -1: nothing */
+	int said;             /* what mke2fs wrote to its stderr */
+	bool replaces;        /* there is an image already */
+	bool worked;          /* the files were made ready once */
 };
 #define DISKS_JOB_NONE                                                                             \
 	{                                                                                          \
-		.child = CHILD_NONE, .dir = -1, .image = -1, .source = -1, .said = -1              \
+		.job = JOB_NONE, .dir = -1, .image = -1, .source = -1, .said = -1                  \
 	}
 
-struct disks_ask {
-	const char *session;
-	const struct limits *limits;  /* after narrowing */
-	const struct limits *ceiling; /* the policy's: later runs may have more */
-	uint64_t promised;            /* to living jails, not yet used */
-	bool may_be_lost;             /* memory is better than no limit */
-	bool as_it_is;                /* without limits that it does not have already */
+struct disks_opened {
+	struct disk disk;   /* owned */
+	struct err without; /* why it is without its limits; code 0: it has them */
 };
-/* 0; -EINPROGRESS with *job started: ask again when it has ended; or why not. */
-MUST_USE int disks_session(const struct disks *d, const struct disks_ask *ask, struct disk *ret,
-        struct disks_job *job, struct err *e);
-/* Of a job whose child has ended with this wait status (WAIT: 0): what it made takes its place, or
- * it is as if it had not been. */
-MUST_USE int disks_job_end(struct disks_job *job, int status, struct err *e);
-void disks_job_abort(struct disks_job *job);
+
+/* 0 with *ret; -EINPROGRESS with *job under way, then disks_job_next; or why not. */
+MUST_USE int disks_session(const struct disks *d, const struct disks_ask *ask,
+        struct disks_opened *ret, struct disks_job *job, struct err *e);
+/* -EINPROGRESS: not even begun, something else works on its files. */
+MUST_USE int disks_job_wait(struct disks_job *job, const struct disks_ask *ask);
+/* The child was reaped with this wait status (WAIT: 0).  As disks_session; unless it goes on, the
+ * job is closed. */
+MUST_USE int disks_job_next(const struct disks *d, struct disks_job *job, int status,
+        struct disks_opened *ret, struct err *e);
+/* Kills what is under way; `r` collects it. */
+void disks_job_abort(struct disks_job *job, struct reaper *r);
+void disks_job_close(struct disks_job *job); /* one without a child */
+#define auto_job __attribute__((cleanup(disks_job_close)))
 
 /* Limits of a session that is being deleted are lifted.  Before session_trash. */
 void disks_forget(const struct disks *d, const char *session);

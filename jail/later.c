@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 
@@ -20,11 +21,13 @@ struct later {
 	int exec_fd; /* owned */
 	struct disks_job job;
 	bool no_room; /* the child was killed for that */
-	bool worked;  /* some work was done for it before */
 	struct watch ended;
 	struct alarm look;
-	int64_t until_ms;
-	struct err failed; /* code 0: not */
+	int64_t until_ms; /* waiting for an unmounting */
+	/* Of the work: */
+	bool ready;
+	struct disks_opened opened; /* owned: ready */
+	struct err failed;          /* not ready */
 };
 
 static void free_later(struct later *l)
@@ -33,7 +36,8 @@ static void free_later(struct later *l)
 	alarm_clear(&l->look);
 	list_remove(&l->link);
 	l->all->count--;
-	disks_job_abort(&l->job);
+	disks_job_abort(&l->job, l->all->reaper);
+	disk_done(&l->opened.disk, l->all->closer);
 	fd_close(l->exec_fd);
 	free(l);
 }
@@ -43,46 +47,86 @@ static void ask_again(struct later *l)
 	struct laters *all = l->all;
 	poller_remove(all->poller, &l->ended);
 	alarm_clear(&l->look);
+	list_remove(&l->link); /* it waits no more */
 	all->asking = l;
 	all->again(all->ctx, &l->msg, take_fd(l->exec_fd));
 	all->asking = NULL;
 	free_later(l);
 }
 
+static void on_ended(struct watch *w, uint32_t events);
+
+/* Until its job's next child has ended, or a while. */
+static int wait_for(struct later *l, struct err *e)
+{
+	struct poller *p = l->all->poller;
+	if (l->job.step == DISKS_WAIT) {
+		if (!l->until_ms)
+			l->until_ms = clock_mono_ms() + UNMOUNT_PATIENCE_MS;
+		if (clock_mono_ms() >= l->until_ms)
+			return err_set(e, -EBUSY,
+			        "layer limit.disk: the image of %s is in use still",
+			        l->job.ask.session);
+		alarm_set(p, &l->look, UNMOUNT_LOOK_MS);
+		return 0;
+	}
+	int r = poller_add(p, &l->ended, l->job.job.child.pidfd, EPOLLIN, on_ended, e);
+	if (r == 0 && l->job.step == DISKS_FILL)
+		alarm_set(p, &l->look, ROOM_LOOK_MS);
+	return r;
+}
+
+static void next_step(struct later *l, int status)
+{
+	struct laters *all = l->all;
+	poller_remove(all->poller, &l->ended);
+	alarm_clear(&l->look);
+	l->job.ask.promised = all->promised(all->ctx);
+	int r = -EINPROGRESS; /* what was killed and still works on the files is waited for */
+	if (l->job.step != DISKS_WAIT || !reaper_holds(all->reaper, l->job.ask.session))
+		r = disks_job_next(all->disks, &l->job, status, &l->opened, &l->failed);
+	if (r == -EINPROGRESS)
+		r = wait_for(l, &l->failed);
+	else
+		l->ready = r == 0;
+	if (r == 0 && !l->ready)
+		return;
+	if (l->no_room)
+		(void)err_set(&l->failed, -ENOSPC,
+		        "layer limit.disk: no room on the host to copy the files of %s into an "
+		        "image (remedy: room on the state's disk)",
+		        l->job.ask.session);
+	ask_again(l);
+}
+
 static void on_ended(struct watch *w, uint32_t events)
 {
 	(void)events;
 	struct later *l = container_of(w, struct later, ended);
-	int status = child_reap(&l->job.child, 0);
-	if (status == -ETIME)
-		return;
-	if (disks_job_end(&l->job, status, &l->failed) == 0)
-		l->failed.code = 0;
-	else if (l->no_room)
-		(void)err_set(&l->failed, -ENOSPC,
-		        "layer limit.disk: no room on the host to copy the files of %s into an "
-		        "image (remedy: room on the state's disk)",
-		        l->job.session);
-	ask_again(l);
+	struct child *c = &l->job.job.child;
+	int status = child_reap(c, 0);
+	if (status != -ETIME)
+		next_step(l, status);
 }
 
 static void on_look(struct alarm *a)
 {
 	struct later *l = container_of(a, struct later, look);
-	if (l->job.work != DISKS_WAIT) {
-		l->no_room = !disks_room(l->all->disks, l->all->promised(l->all->ctx));
-		if (l->no_room)
-			child_kill(&l->job.child);
-		else
-			alarm_set(l->all->poller, a, ROOM_LOOK_MS);
+	struct laters *all = l->all;
+	if (l->job.step == DISKS_WAIT) {
+		next_step(l, 0);
 		return;
 	}
-	ask_again(l);
+	l->no_room = !disks_room(all->disks, all->promised(all->ctx));
+	if (l->no_room)
+		child_kill(&l->job.job.child);
+	else
+		alarm_set(all->poller, a, ROOM_LOOK_MS);
 }
 
-void laters_init(struct laters *l, struct poller *p, const struct disks *d)
+void laters_init(struct laters *l, struct poller *p, const struct disks *d, struct reaper *r)
 {
-	*l = (struct laters){.poller = p, .disks = d};
+	*l = (struct laters){.poller = p, .disks = d, .reaper = r};
 	list_init(&l->waiting);
 }
 
@@ -92,69 +136,52 @@ void laters_drop(struct laters *l)
 		free_later(at);
 }
 
-/* One that waits for an unmounting asks again and again: its patience goes on. */
-static int64_t patience(const struct laters *l, int64_t now)
-{
-	const struct later *before = l->asking;
-	return before && before->job.work == DISKS_WAIT ? before->until_ms
-	                                                : now + UNMOUNT_PATIENCE_MS;
-}
-
 int laters_add(struct laters *l, const struct jail_make *m, int exec_fd, struct disks_job *job,
         struct err *e)
 {
-	int64_t now = clock_mono_ms();
-	bool worked = l->asking && (l->asking->worked || l->asking->job.work != DISKS_WAIT);
-	if (worked && job->work != DISKS_WAIT) { /* nor would it be done the next time */
-		int r = err_set(e, -EIO,
-		        "layer limit.disk: what was made for the files of %s does not fit "
-		        "(remedy: another limits.inodes)",
-		        job->session);
-		fd_close(exec_fd);
-		disks_job_abort(job);
-		return r;
-	}
 	struct later *w = xnew(struct later);
-	*w = (struct later){.all = l,
-	        .msg = *m,
-	        .exec_fd = exec_fd,
-	        .worked = worked,
-	        .until_ms = patience(l, now)};
+	*w = (struct later){.all = l, .msg = *m, .exec_fd = exec_fd};
 	w->job = *job;
+	w->opened.disk = (struct disk)DISK_NONE;
 	*job = (struct disks_job)DISKS_JOB_NONE;
-	if (l->asking) /* as it is, once it is unmounted: the work is not begun again */
-		w->failed = l->asking->failed;
 	alarm_init(&w->look, on_look);
 	list_append(&l->waiting, &w->link);
 	l->count++;
-	int r = 0;
-	if (w->job.work != DISKS_WAIT)
-		r = poller_add(l->poller, &w->ended, w->job.child.pidfd, EPOLLIN, on_ended, e);
-	else if (now >= w->until_ms)
-		r = err_set(e, -EBUSY, "layer limit.disk: the image of %s is in use still",
-		        w->job.session);
-	if (r < 0) {
+	int r = wait_for(w, e);
+	if (r < 0)
 		free_later(w);
-		return r;
-	}
-	alarm_set(l->poller, &w->look, w->job.work == DISKS_WAIT ? UNMOUNT_LOOK_MS : ROOM_LOOK_MS);
-	return 0;
+	return r;
 }
 
 bool laters_full(const struct laters *l)
 {
-	return l->count - (l->asking ? 1 : 0) >= LIMIT_JAILS;
+	return l->count >= LIMIT_JAILS;
 }
 
 bool laters_has(const struct laters *l, const char *session)
 {
 	list_for_each (at, &l->waiting, struct later, link)
-		if (at != l->asking && strcmp(at->job.session, session) == 0)
+		if (strcmp(at->job.ask.session, session) == 0)
 			return true;
 	return false;
 }
 
-const struct err *laters_failed(const struct laters *l)
+unsigned laters_working(const struct laters *l)
 {
-	return l->asking && l->asking->failed.code ? &l->asking->failed : NULL;
+	unsigned n = 0;
+	list_for_each (at, &l->waiting, struct later, link)
+		n += at->job.worked;
+	return n;
+}
+
+int laters_outcome(struct laters *l, struct disks_opened *ret, struct err *e)
+{
+	struct later *at = l->asking;
+	if (!at)
+		return 0;
+	if (!at->ready)
+		return err_set(e, at->failed.code, "%s", at->failed.text);
+	*ret = at->opened;
+	at->opened.disk = (struct disk)DISK_NONE;
+	return 1;
 }

@@ -28,14 +28,16 @@
 /* ---- the directories of one jail ---- */
 
 struct places {
-	struct disk disk; /* workspace and home of a session */
+	struct disk disk;            /* workspace and home of a session */
+	const struct closer *closer; /* borrowed: of the disk */
 	int agent;
 	int sources[JAIL_BINDS];
 	struct launch_bind binds[JAIL_BINDS];
 };
 
-static void places_init(struct places *p)
+static void places_init(struct places *p, const struct closer *closer)
 {
+	p->closer = closer;
 	p->disk = (struct disk)DISK_NONE;
 	p->agent = -1;
 	for (int i = 0; i < JAIL_BINDS; i++)
@@ -44,7 +46,7 @@ static void places_init(struct places *p)
 
 static void places_done(struct places *p)
 {
-	disk_done(&p->disk, NULL);
+	disk_done(&p->disk, p->closer);
 	fd_close(p->agent);
 	for (int i = 0; i < JAIL_BINDS; i++)
 		fd_close(p->sources[i]);
@@ -111,44 +113,38 @@ static int open_agent(const struct daemon *d, const char *name, struct err *e)
 	return r < 0 ? r : take_fd(fd);
 }
 
-/* What could not be done for the limits of a session is refused.  Where the host has nothing that
- * could, and the policy does not require it, the session is opened as it is, and the run's record
- * says what is missing. */
-static int without_limits(struct daemon *d, struct disks_ask *ask, const struct policy *policy,
-        struct disk *ret, struct disks_job *job, const struct err *why, struct err *e)
+static int use_opened(struct disks_opened *o, struct disk *ret, const struct policy *policy)
 {
-	bool has_means = d->disks.method != JAIL_DISK_NONE;
-	/* Without room least of all: the host's disk is what the limit is for. */
-	if (has_means || why->code == -ENOSPC || policy->required & LAYER_BIT(LAYER_LIMIT_DISK))
-		return err_set(e, why->code, "%s", why->text);
-	ask->as_it_is = true;
-	int r = disks_session(&d->disks, ask, ret, job, e);
-	if (r == 0)
-		log_warn("%s; policy '%s' only warns", why->text, policy->name);
-	return r;
+	if (o->without.code < 0)
+		log_warn("%s; policy '%s' only warns", o->without.text, policy->name);
+	*ret = o->disk;
+	return 0;
 }
 
 static int open_session(struct daemon *d, struct disk *ret, const struct broker_make *m,
         struct broker_call *c, struct err *e)
 {
+	struct disks_opened opened;
+	int r = laters_outcome(&d->laters, &opened, e);
+	if (r != 0)
+		return r < 0 ? r : use_opened(&opened, ret, m->policy);
 	/* Two jails with different owners' maps on one workspace: nobody asks for that. */
 	if (jails_with_session(&d->jails, m->session) || laters_has(&d->laters, m->session))
 		return err_set(e, -EBUSY, "session %s has a live jail", m->session);
 	if (laters_full(&d->laters))
 		return err_set(e, -EAGAIN, "%d sessions are being made ready already", LIMIT_JAILS);
-	struct disks_ask ask = {.session = m->session,
-	        .limits = &m->limits,
-	        .ceiling = &m->policy->limits,
+	struct disks_ask ask = {.limits = m->limits,
+	        .ceiling = m->policy->limits,
 	        .promised = jails_promised(&d->jails),
-	        .may_be_lost = m->policy->flags & POLICY_VOLATILE};
+	        .may_be_lost = m->policy->flags & POLICY_VOLATILE,
+	        .required = m->policy->required & LAYER_BIT(LAYER_LIMIT_DISK)};
+	(void)str_copy(ask.session, sizeof(ask.session), m->session);
 	struct disks_job job = DISKS_JOB_NONE;
-	const struct err *failed = laters_failed(&d->laters);
-	struct err why;
-	int r = failed ? -EIO : disks_session(&d->disks, &ask, ret, &job, &why);
-	if (r < 0 && r != -EINPROGRESS)
-		r = without_limits(d, &ask, m->policy, ret, &job, failed ? failed : &why, e);
+	/* What was killed and still works on its files is no reason to refuse. */
+	r = reaper_holds(&d->reaper, m->session) ? disks_job_wait(&job, &ask)
+	                                         : disks_session(&d->disks, &ask, &opened, &job, e);
 	if (r != -EINPROGRESS)
-		return r;
+		return r < 0 ? r : use_opened(&opened, ret, m->policy);
 	r = laters_add(&d->laters, m->asked, take_fd(c->exec_fd), &job, e);
 	return r < 0 ? r : -EINPROGRESS;
 }
@@ -237,7 +233,7 @@ static int op_make(void *ctx, const struct broker_make *m, struct broker_call *c
 	if (r < 0)
 		return r;
 	auto_places struct places places;
-	places_init(&places);
+	places_init(&places, &d->closer);
 	r = open_places(d, &places, m, c, e);
 	if (r < 0)
 		return r;
@@ -387,7 +383,8 @@ static int op_release(void *ctx, uint64_t jail, struct err *e)
 static int op_session_delete(void *ctx, const char *session, struct err *e)
 {
 	struct daemon *d = ctx;
-	if (jails_with_session(&d->jails, session) || laters_has(&d->laters, session))
+	if (jails_with_session(&d->jails, session) || laters_has(&d->laters, session) ||
+	        reaper_holds(&d->reaper, session))
 		return err_set(e, -EBUSY, "session %s has a live jail", session);
 	disks_forget(&d->disks, session);
 	int r = session_trash(&d->state, session, e);

@@ -207,7 +207,7 @@ int tree_empty(int dir)
 	return w.error;
 }
 
-/* ---- the child: between fork and exit, one thread, nothing of agentboxd is touched ---- */
+/* ---- in a child (job.h) ---- */
 
 static int keep_two_capabilities(void)
 {
@@ -220,60 +220,39 @@ static int keep_two_capabilities(void)
 }
 
 /* Afterwards the trash is the root of the only mount there is. */
-static int shut_in(const struct state *s)
+static int shut_in(const struct state *s, struct err *e)
 {
 	auto_free char *at = xasprintf("%s/trash", s->path);
-	struct err e;
 	/* Before unshare: afterwards s->trash is a mount of another namespace, and not cloned.
 	 * Private like all mounts_clone makes. */
-	auto_close int tree = mounts_clone(s->trash, "", MOUNTS_NSD, -1, &e);
-	return tree < 0 ? tree : shut_tree(tree, at, &e);
+	auto_close int tree = mounts_clone(s->trash, "", MOUNTS_NSD, -1, e);
+	return tree < 0 ? tree : shut_tree(tree, at, e);
 }
 
-static int empty_confined(const struct state *s, pid_t parent)
+static int empty_confined(const void *arg, struct job_out *out, struct err *e)
 {
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
-		return -errno;
-	if (getppid() != parent)
-		return -ESRCH;
-	int r = shut_in(s);
+	const struct state *s = arg;
+	(void)out;
+	int r = shut_in(s, e);
 	if (r < 0)
 		return r;
-	if (close_range(3, ~0u, 0) < 0)
-		return -errno;
+	fd_close(s->trash); /* its ".." leads out */
 	auto_close int top = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (top < 0)
-		return -errno;
+		return err_errno(e, "own root");
 	r = keep_two_capabilities();
-	return r < 0 ? r : tree_empty(top);
+	if (r == 0)
+		r = tree_empty(top);
+	return r < 0 ? err_set(e, r, "%s", strerror(-r)) : 0;
 }
 
-/* The parent's side of a fork. */
-static int child_of(pid_t pid, struct child *ret, struct err *e)
+int trash_empty(const struct state *s, struct job *ret, struct err *e)
 {
-	int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-	if (pidfd < 0) {
-		int r = err_errno(e, "pidfd_open");
-		(void)kill(pid, SIGKILL);
-		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-			;
-		return r;
-	}
-	*ret = (struct child){.pid = pid, .pidfd = pidfd};
-	return 0;
+	const struct job_spec spec = {empty_confined, s, &s->trash, 1};
+	return job_start(&spec, ret, e);
 }
 
-int trash_empty(const struct state *s, struct child *ret, struct err *e)
-{
-	pid_t parent = getpid(), pid = fork();
-	if (pid < 0)
-		return err_errno(e, "fork");
-	if (pid == 0)
-		_exit(-empty_confined(s, parent) & 0xff);
-	return child_of(pid, ret, e);
-}
-
-/* ---- the child that counts what is there for a project ---- */
+/* ---- in the child that counts what is there for a project ---- */
 
 /* A tree that is deeper than this cannot be taken over: each level is a descriptor. */
 enum { ADOPT_DEPTH = 512 };
@@ -315,28 +294,12 @@ static int adopt_entry(int dir, const char *name, uint32_t project, int depth)
 	return r == 0 && S_ISDIR(st.st_mode) ? adopt_dir(fd, project, depth + 1) : r;
 }
 
-static int adopt_confined(int dir, uint32_t project, pid_t parent)
+int session_adopt(int dir, uint32_t project, struct err *e)
 {
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
-		return -errno;
-	if (getppid() != parent)
-		return -ESRCH;
-	/* It may take minutes.  What else agentboxd has open is not to stay open for so long: the
-	 * ends of agents' stdin, what waits for an unmounting. */
-	enum { DIR_FD = 3 };
-	if ((dir != DIR_FD && dup3(dir, DIR_FD, O_CLOEXEC) < 0) ||
-	        close_range(DIR_FD + 1, ~0u, 0) < 0)
-		return -errno;
 	int r = keep_two_capabilities();
-	return r < 0 ? r : adopt_dir(DIR_FD, project, 0);
-}
-
-int session_adopt(int dir, uint32_t project, struct child *ret, struct err *e)
-{
-	pid_t parent = getpid(), pid = fork();
-	if (pid < 0)
-		return err_errno(e, "fork");
-	if (pid == 0)
-		_exit(-adopt_confined(dir, project, parent) & 0xff);
-	return child_of(pid, ret, e);
+	if (r == 0)
+		r = adopt_dir(dir, project, 0);
+	if (r == 0)
+		r = projects_mark(dir, project);
+	return r < 0 ? err_set(e, r, "%s", strerror(-r)) : 0;
 }

@@ -14,7 +14,7 @@
 #define JAIL_SESSIONS_H
 
 #include "base/err.h"
-#include "jail/child.h"
+#include "jail/job.h"
 #include "jail/layout.h"
 
 #include <stdbool.h>
@@ -26,9 +26,9 @@ MUST_USE int session_dir(const struct state *s, const char *id, struct err *e);
  * Both fds are owned. */
 MUST_USE int session_places(int dir, int *ret_workspace, int *ret_home, struct err *e);
 
-/* Starts a child that marks everything below `dir` (not itself) with the project; it ends with 0
- * or an errno. */
-MUST_USE int session_adopt(int dir, uint32_t project, struct child *ret, struct err *e);
+/* For a child: marks everything below `dir` with the project, then itself.  Gives up all
+ * capabilities but two. */
+MUST_USE int session_adopt(int dir, uint32_t project, struct err *e);
 
 /* No live jail uses it: the caller looked.  -ENOENT where there is none. */
 MUST_USE int session_trash(const struct state *s, const char *id, struct err *e);
@@ -37,8 +37,8 @@ MUST_USE int session_trash(const struct state *s, const char *id, struct err *e)
 MUST_USE int trash_put(const struct state *s, int dir, const char *name);
 /* Something is in the trash. */
 bool trash_waits(const struct state *s);
-/* Starts the child that empties it; it ends with 0 when the trash is empty. */
-MUST_USE int trash_empty(const struct state *s, struct child *ret, struct err *e);
+/* Starts the child that empties it; job_end says whether the trash is empty. */
+MUST_USE int trash_empty(const struct state *s, struct job *ret, struct err *e);
 
 /* The child's work on an open directory: removes everything below it, in bounded depth and with
  * a bounded number of descriptors.  0, or the first error (it goes on past it).  For tests too. */

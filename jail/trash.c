@@ -6,9 +6,7 @@
 #include "jail/daemon.h"
 #include "jail/sessions.h"
 
-#include <string.h>
 #include <sys/epoll.h>
-#include <sys/wait.h>
 
 /* Between two tries, doubled each time. */
 enum { TRASH_FIRST_MS = 500, TRASH_MAX_MS = 600000 };
@@ -33,18 +31,17 @@ static void on_trash_ended(struct watch *w, uint32_t events)
 {
 	(void)events;
 	struct daemon *d = container_of(w, struct daemon, trash_watch);
-	struct child copy = d->trash;
+	int pidfd = d->trash.child.pidfd;
 	poller_remove(&d->poller, w);
-	int status = child_reap(&d->trash, 0);
+	int status = child_reap(&d->trash.child, 0);
 	struct err e;
-	if (status < 0 && poller_add(&d->poller, w, copy.pidfd, EPOLLIN, on_trash_ended, &e) == 0)
+	if (status < 0 && poller_add(&d->poller, w, pidfd, EPOLLIN, on_trash_ended, &e) == 0)
 		return; /* held by a tracer: look again when it lets go */
 	bool again = d->trash_again;
 	d->trash_again = false;
-	if (status != 0) {
-		log_err("emptying the trash of %s: %s", d->state.path,
-		        WIFEXITED(status) ? strerror(WEXITSTATUS(status))
-		                          : "its process was killed");
+	struct job_out out;
+	if (job_end(&d->trash, status, &out, &e) < 0) {
+		log_err("emptying the trash of %s: %s", d->state.path, e.text);
 		trash_later(d);
 		return;
 	}
@@ -55,19 +52,17 @@ static void on_trash_ended(struct watch *w, uint32_t events)
 
 void daemon_empty_trash(struct daemon *d)
 {
-	if (d->trash.pidfd >= 0) {
+	if (d->trash.child.pidfd >= 0) {
 		d->trash_again = true;
 		return;
 	}
 	struct err e;
 	int r = trash_empty(&d->state, &d->trash, &e);
 	if (r == 0) {
-		r = poller_add(
-		        &d->poller, &d->trash_watch, d->trash.pidfd, EPOLLIN, on_trash_ended, &e);
-		if (r < 0) {
-			child_kill(&d->trash);
-			(void)child_reap(&d->trash, -1);
-		}
+		r = poller_add(&d->poller, &d->trash_watch, d->trash.child.pidfd, EPOLLIN,
+		        on_trash_ended, &e);
+		if (r < 0)
+			daemon_leave_trash(d);
 	}
 	if (r < 0) {
 		log_err("emptying the trash: %s", e.text);
@@ -77,15 +72,13 @@ void daemon_empty_trash(struct daemon *d)
 
 void daemon_init_trash(struct daemon *d)
 {
-	d->trash = (struct child)CHILD_NONE;
+	d->trash = (struct job)JOB_NONE;
 	alarm_init(&d->trash_alarm, on_trash_alarm);
 }
 
 void daemon_leave_trash(struct daemon *d)
 {
 	poller_remove(&d->poller, &d->trash_watch);
-	if (d->trash.pidfd < 0)
-		return;
-	child_kill(&d->trash);
-	(void)child_reap(&d->trash, -1); /* its status is ours: SIGKILL */
+	reaper_give(&d->reaper, &d->trash.child, "");
+	job_forget(&d->trash);
 }

@@ -101,11 +101,12 @@ int upgrade_begin(struct daemon *d, struct err *e)
 	const char *self = d->programs.self;
 	if (upgrade_waits(d))
 		return err_set(e, -EBUSY, "%s is taking over already", self);
-	if (d->laters.count > 0)
+	unsigned working = laters_working(&d->laters); /* opening alone is a moment */
+	if (working > 0)
 		return err_set(e, -EBUSY,
 		        "%s cannot take over now: the files of %u sessions are being made ready; "
 		        "try again when they are",
-		        self, d->laters.count);
+		        self, working);
 	auto_close int program = open(self, O_PATH | O_CLOEXEC);
 	if (program < 0)
 		return err_errno(e, "%s", self);

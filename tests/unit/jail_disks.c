@@ -22,24 +22,40 @@
 static char root[] = "/var/tmp/agentbox-disks-XXXXXX";
 static struct state state;
 
-/* Asks until the work is done. */
+static struct disks_ask asking(const char *id, const struct limits *l)
+{
+	struct disks_ask ask = {.limits = *l, .ceiling = *l, .required = true};
+	(void)str_copy(ask.session, sizeof(ask.session), id);
+	return ask;
+}
+
+/* Until the session is open; with `until` a step before that. */
+static int ask_for(const struct disks *d, const struct disks_ask *ask, struct disk *k,
+        struct err *e, struct disks_job *job, enum disks_step until)
+{
+	struct disks_opened o;
+	int r = disks_session(d, ask, &o, job, e);
+	for (int tries = 0; r == -EINPROGRESS && job->step != until; tries++) {
+		if (tries == 2000)
+			return err_set(e, -ETIME, "not ready after %d steps", tries);
+		bool wait = job->step == DISKS_WAIT;
+		if (wait)
+			usleep(5000);
+		r = disks_job_next(d, job, wait ? 0 : child_reap(&job->job.child, -1), &o, e);
+	}
+	if (r == 0)
+		*k = o.disk;
+	return r;
+}
+
+enum { OPEN = -1 }; /* no step */
+
 static int session(const struct disks *d, const char *id, const struct limits *l, struct disk *k,
         struct err *e)
 {
-	struct disks_ask ask = {.session = id, .limits = l, .ceiling = l};
-	for (int tries = 0; tries < 1000; tries++) {
-		struct disks_job job = DISKS_JOB_NONE;
-		int r = disks_session(d, &ask, k, &job, e);
-		if (r != -EINPROGRESS)
-			return r;
-		int status = job.work == DISKS_WAIT ? 0 : child_reap(&job.child, -1);
-		if (job.work == DISKS_WAIT)
-			usleep(5000);
-		r = disks_job_end(&job, status, e);
-		if (r < 0)
-			return r;
-	}
-	return err_set(e, -ETIME, "not ready after 1000 tries");
+	struct disks_job job;
+	struct disks_ask ask = asking(id, l);
+	return ask_for(d, &ask, k, e, &job, (enum disks_step)OPEN);
 }
 
 /* As the agent would; what fitted. */
@@ -125,16 +141,10 @@ static void too_many(const struct disks *d)
 	        "more inodes than there can be %s", e.text);
 	ok(about(fill(k.workspace, "f", 2 * l.disk_bytes), l.disk_bytes), "the disk has its limit");
 	disk_done(&k, NULL);
-	struct disks_ask ask = {.session = id, .limits = &l, .ceiling = &l};
-	struct disks_job job = DISKS_JOB_NONE;
-	int r;
-	while ((r = disks_session(d, &ask, &k, &job, &e)) == -EINPROGRESS &&
-	        job.work == DISKS_WAIT) {
-		disks_job_abort(&job);
-		usleep(5000);
-	}
-	ok(r == 0 && k.method == JAIL_DISK_IMAGE, "and it is not made anew for the next run");
-	disks_job_abort(&job);
+	struct disks_job job;
+	struct disks_ask ask = asking(id, &l);
+	ok(ask_for(d, &ask, &k, &e, &job, DISKS_FILL) == 0 && k.method == JAIL_DISK_IMAGE,
+	        "and it is not made anew for the next run");
 	disk_done(&k, NULL);
 }
 
@@ -183,11 +193,10 @@ static void same_session(const struct disks *d)
 	struct err e = {0};
 	must(session(d, id, &l, &k, &e) == 0, "a session %s", e.text);
 	(void)fill(k.workspace, "f", 8 * MIB);
-	struct disks_ask ask = {.session = id, .limits = &l, .ceiling = &l};
-	struct disks_job job = DISKS_JOB_NONE;
-	ok(disks_session(d, &ask, &second, &job, &e) == -EINPROGRESS && job.work == DISKS_WAIT,
+	struct disks_job job;
+	struct disks_ask ask = asking(id, &l);
+	ok(ask_for(d, &ask, &second, &e, &job, DISKS_WAIT) == -EINPROGRESS,
 	        "one that is mounted is not mounted twice");
-	disks_job_abort(&job);
 	disk_done(&k, NULL);
 	l.disk_bytes = 4 * MIB;
 	must(session(d, id, &l, &k, &e) == 0, "a limit below what is there %s", e.text);
@@ -253,15 +262,13 @@ static void refused(const struct disks *d)
 	struct disk k = DISK_NONE;
 	struct err e = {0};
 	ok(session(d, id, &l, &k, &e) == -ENOSPC, "all that is free: %s", e.text);
-	struct disks_job job = DISKS_JOB_NONE;
+	struct disks_job job;
 	l.disk_bytes = 16 * MIB;
-	struct disks_ask ask = {.session = id,
-	        .limits = &l,
-	        .ceiling = &l,
-	        .promised = (uint64_t)fs.f_bavail * fs.f_frsize - 8 * MIB};
-	ok(disks_session(d, &ask, &k, &job, &e) == -ENOSPC, "what others may use yet counts");
+	struct disks_ask ask = asking(id, &l);
+	ask.promised = (uint64_t)fs.f_bavail * fs.f_frsize - 8 * MIB;
+	ok(ask_for(d, &ask, &k, &e, &job, DISKS_FILL) == -ENOSPC, "what others may use yet counts");
 	ask.promised = UINT64_MAX - 8 * MIB;
-	ok(disks_session(d, &ask, &k, &job, &e) == -ENOSPC, "however much that is");
+	ok(ask_for(d, &ask, &k, &e, &job, DISKS_FILL) == -ENOSPC, "however much that is");
 	struct disks without = {.state = &state, .why = {.code = -EOPNOTSUPP, .text = "neither"}};
 	ok(session(&without, id, &l, &k, &e) == -EOPNOTSUPP && strstr(e.text, "neither"),
 	        "a host with neither: %s", e.text);
