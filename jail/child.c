@@ -182,7 +182,7 @@ int child_reap(struct child *c, int ms)
 	int status = 0;
 	pid_t pid;
 	do {
-		pid = waitpid(c->pid, &status, WNOHANG);
+		pid = waitpid(c->pid, &status, WNOHANG | __WALL); /* also one of launch.c's */
 	} while (pid < 0 && errno == EINTR);
 	if (pid != c->pid)
 		return -ETIME; /* a tracer holds it */

@@ -236,7 +236,7 @@ static void blank(struct daemon *d, const struct options *o)
 	upgrade_init(d);
 	pool_init(&d->pool, &d->leases, &d->tree);
 	d->pool.closer = &d->closer;
-	jails_init(&d->jails, &d->poller, &peers_news, d);
+	jails_init(&d->jails, &d->poller, &d->reaper, &peers_news, d);
 	ledger_init(&d->ledger);
 	laters_init(&d->laters, &d->poller, &d->disks, &d->reaper);
 	d->laters.closer = &d->closer;

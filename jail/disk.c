@@ -63,11 +63,10 @@ static uint64_t nearly(uint64_t limit)
 uint32_t disk_look(struct disk *k)
 {
 	struct image_usage u = {.bytes = 0};
-	if (k->above)
-		k->above = image_limit(k->tree, k->bytes, NULL) == 0;
 	if (usage(k, &u) < 0)
 		return 0;
 	k->used_bytes = u.bytes;
+	k->left_bytes = u.bytes_left;
 	if (u.bytes > k->peak_bytes)
 		k->peak_bytes = u.bytes;
 	if (u.inodes > k->peak_inodes)
@@ -80,6 +79,32 @@ uint32_t disk_look(struct disk *k)
 	met &= ~k->told;
 	k->told |= met;
 	return met;
+}
+
+/* Less is not worth a process. */
+#define LOOSE (64 * KIB)
+
+bool disk_is_loose(const struct disk *k)
+{
+	return k->above && k->left_bytes >= LOOSE;
+}
+
+static int work_tighten(const void *arg, struct job_out *out, struct err *e)
+{
+	const struct disk *k = arg;
+	(void)out;
+	return image_limit(k->tree, k->bytes, e);
+}
+
+int disk_tighten(const struct disk *k, struct job *ret, struct err *e)
+{
+	const struct job_spec spec = {work_tighten, k, &k->tree, 1};
+	return job_start(&spec, ret, e);
+}
+
+void disk_tightened(struct disk *k, int result)
+{
+	k->above = result <= 0;
 }
 
 void disk_done(struct disk *k, const struct closer *closer)

@@ -124,6 +124,7 @@ static const struct member of_jail[] = {
         M(jail, disk.used_bytes),
         M(jail, disk.peak_bytes),
         M(jail, disk.peak_inodes),
+        M(jail, disk.left_bytes),
         M(jail, disk.above),
         M(jail, disk.told),
 };

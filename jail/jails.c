@@ -43,19 +43,29 @@ static struct poller *poller_of(struct jail *j)
 
 /* ---- workers ---- */
 
+static void jail_free(struct jail *j);
+static void end_ballast(struct jail *j);
+
+/* What is left of it is the reaper's. */
 static void worker_free(struct jails_worker *w)
 {
+	struct child left = {.pid = w->w.pid, .pidfd = take_fd(w->w.pidfd)};
 	poller_remove(poller_of(w->jail), &w->pidfd);
 	list_remove(&w->link);
 	w->jail->nworkers--;
-	launch_worker_end(&w->w);
+	reaper_give(w->jail->table->reaper, &left, w->jail->session);
+	fd_close(w->w.socket);
 	free(w);
 }
 
 static void worker_ended(struct watch *watch, uint32_t events)
 {
 	(void)events;
-	worker_free(container_of(watch, struct jails_worker, pidfd));
+	struct jails_worker *w = container_of(watch, struct jails_worker, pidfd);
+	struct jail *j = w->jail;
+	worker_free(w);
+	if (j->leaving && j->nworkers == 0)
+		jail_free(j);
 }
 
 int jails_worker(struct jail *j, int worker_memfd, struct err *e)
@@ -80,14 +90,25 @@ int jails_worker(struct jail *j, int worker_memfd, struct err *e)
 	return take_fd(w->w.socket);
 }
 
-void jails_end_workers(struct jails *t)
+bool jails_have_children(const struct jails *t)
+{
+	for (unsigned i = 0; i < LIMIT_JAILS; i++) {
+		const struct jail *j = t->slots[i];
+		if (j && (j->nworkers > 0 || j->ballast.child.pidfd >= 0))
+			return true;
+	}
+	return false;
+}
+
+void jails_kill_children(struct jails *t)
 {
 	for (unsigned i = 0; i < LIMIT_JAILS; i++) {
 		struct jail *j = t->slots[i];
 		if (!j)
 			continue;
+		end_ballast(j);
 		list_for_each (w, &j->workers, struct jails_worker, link)
-			worker_free(w);
+			launch_worker_kill(&w->w);
 	}
 }
 
@@ -105,6 +126,7 @@ static void jail_free(struct jail *j)
 	alarm_clear(&j->take);
 	list_for_each (w, &j->workers, struct jails_worker, link)
 		worker_free(w);
+	end_ballast(j);
 	disk_done(&j->disk, j->l.kit->closer);
 	launch_stdio_close(&j->kept);
 	launched_free(&j->l);
@@ -112,6 +134,18 @@ static void jail_free(struct jail *j)
 	t->count--;
 	free(j);
 	t->news->released(t->ctx, base);
+}
+
+/* Its block of ids is free only when its workers are gone, and one that waits for a disk takes its
+ * time. */
+static void jail_leave(struct jail *j)
+{
+	j->orphaned = true; /* nobody finds it any more */
+	j->leaving = true;
+	list_for_each (w, &j->workers, struct jails_worker, link)
+		launch_worker_kill(&w->w);
+	if (j->nworkers == 0)
+		jail_free(j);
 }
 
 static void look_at_disk(struct jail *j)
@@ -125,16 +159,55 @@ static void look_at_disk(struct jail *j)
 			        kinds[i] == JAIL_LIMIT_DISK ? j->disk.bytes : j->disk.inodes);
 }
 
+static void on_ballast(struct watch *w, uint32_t events)
+{
+	(void)events;
+	struct jail *j = container_of(w, struct jail, ballast_ended);
+	int status = child_reap(&j->ballast.child, 0);
+	if (status == -ETIME)
+		return;
+	poller_remove(poller_of(j), w);
+	struct job_out out;
+	struct err e;
+	int r = job_end(&j->ballast, status, &out, &e);
+	if (r < 0)
+		log_warn("jail %llu: its limit of disk: %s", (unsigned long long)j->id, e.text);
+	disk_tightened(&j->disk, r);
+}
+
+static void end_ballast(struct jail *j)
+{
+	poller_remove(poller_of(j), &j->ballast_ended);
+	reaper_give(j->table->reaper, &j->ballast.child, j->session);
+	job_forget(&j->ballast);
+}
+
+static void tighten(struct jail *j)
+{
+	struct err e;
+	int r = disk_tighten(&j->disk, &j->ballast, &e);
+	if (r == 0)
+		r = poller_add(poller_of(j), &j->ballast_ended, j->ballast.child.pidfd, EPOLLIN,
+		        on_ballast, &e);
+	if (r == 0)
+		return;
+	end_ballast(j);
+	log_warn("jail %llu: its limit of disk: %s", (unsigned long long)j->id, e.text);
+}
+
 static void on_look(struct alarm *a)
 {
 	struct jail *j = container_of(a, struct jail, look);
 	look_at_disk(j);
+	if (disk_is_loose(&j->disk) && j->ballast.child.pidfd < 0)
+		tighten(j);
 	alarm_set(poller_of(j), &j->look, LOOK_MS);
 }
 
 static void become_dead(struct jail *j)
 {
 	alarm_clear(&j->look);
+	end_ballast(j);
 	look_at_disk(j);
 	struct jail_gone gone = {.head.type = JAIL_GONE, .jail = j->id};
 	cgroup_usage(&j->l.kit->cgroup, &gone.resources, &gone.oom_kills);
@@ -155,7 +228,7 @@ static void become_dead(struct jail *j)
 	alarm_clear(&j->recheck);
 	j->table->news->gone(j->table->ctx, j, &gone);
 	if (j->orphaned)
-		jail_free(j);
+		jail_leave(j);
 }
 
 /* The cgroup takes all at once; PID 1 alone takes its pid namespace with it, should the write to
@@ -343,10 +416,12 @@ void jails_asked(struct jail *j)
 
 /* ---- the table ---- */
 
-void jails_init(struct jails *t, struct poller *p, const struct jails_news *news, void *ctx)
+void jails_init(struct jails *t, struct poller *p, struct reaper *r, const struct jails_news *news,
+        void *ctx)
 {
 	memset(t, 0, sizeof(*t));
 	t->poller = p;
+	t->reaper = r;
 	t->news = news;
 	t->ctx = ctx;
 }
@@ -369,6 +444,7 @@ struct jail *jails_blank(struct jails *t)
 	j->table = t;
 	j->kept = (struct launch_stdio)LAUNCH_STDIO_NONE;
 	j->disk = (struct disk)DISK_NONE;
+	j->ballast = (struct job)JOB_NONE;
 	alarm_init(&j->recheck, on_recheck);
 	alarm_init(&j->look, on_look);
 	alarm_init(&j->take, on_take);
@@ -491,7 +567,7 @@ int jails_release(struct jail *j, struct err *e)
 {
 	if (j->state != JAILS_DEAD)
 		return err_set(e, -EBUSY, "jail %llu is not gone yet", (unsigned long long)j->id);
-	jail_free(j);
+	jail_leave(j);
 	return 0;
 }
 
@@ -499,7 +575,7 @@ void jails_discard(struct jail *j)
 {
 	j->orphaned = true;
 	if (j->state == JAILS_DEAD)
-		jail_free(j);
+		jail_leave(j);
 	else
 		jails_kill(j);
 }

@@ -22,6 +22,7 @@
 #include "jail/disks.h"
 #include "jail/launch.h"
 #include "jail/poller.h"
+#include "jail/reaper.h"
 #include "proto/jail.h"
 
 #include <stdbool.h>
@@ -65,8 +66,11 @@ struct jail {
 	struct alarm recheck; /* cgroup.events can be late or missing */
 	struct disk disk;     /* owned: what holds workspace and home */
 	struct alarm look;    /* at the disk */
-	struct list workers;  /* of struct jails_worker */
+	struct job ballast;   /* brings a limit closer that could not be set at once */
+	struct watch ballast_ended;
+	struct list workers; /* of struct jails_worker */
 	unsigned nworkers;
+	bool leaving; /* free once those are gone */
 };
 
 /* What the table tells, with the loop's stack above: the jail may not be released inside. */
@@ -82,7 +86,8 @@ struct jails_news {
 };
 
 struct jails {
-	struct poller *poller;         /* borrowed */
+	struct poller *poller; /* borrowed, as the next */
+	struct reaper *reaper;
 	const struct jails_news *news; /* static */
 	void *ctx;
 	struct jail *slots[LIMIT_JAILS]; /* owned */
@@ -92,7 +97,8 @@ struct jails {
 };
 
 /* ---- life ---- */
-void jails_init(struct jails *t, struct poller *p, const struct jails_news *news, void *ctx);
+void jails_init(struct jails *t, struct poller *p, struct reaper *r, const struct jails_news *news,
+        void *ctx);
 void jails_done(struct jails *t); /* kills and releases what is left */
 
 /* Takes `l` and `k` (also on failure: then it is ended) and watches it. */
@@ -123,7 +129,9 @@ void jails_settle_all(struct jails *t); /* egress itself is gone */
 void jails_discard(struct jail *j);
 /* The worker's socket (owned), or -errno. */
 MUST_USE int jails_worker(struct jail *j, int worker_memfd, struct err *e);
-void jails_end_workers(struct jails *t); /* of all: nobody speaks to them any more */
+/* Workers and the like, beside what runs in the jails. */
+bool jails_have_children(const struct jails *t);
+void jails_kill_children(struct jails *t); /* nobody speaks to them any more */
 /* -EBUSY while it lives. */
 MUST_USE int jails_release(struct jail *j, struct err *e);
 /* The program just started is the run's: keeps duplicates of the ends of its stdio.  -EMFILE... */

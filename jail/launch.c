@@ -397,11 +397,17 @@ int launch_worker(
 	return 0;
 }
 
+void launch_worker_kill(const struct launch_worker *w)
+{
+	if (w->pid > 0)
+		(void)kill(w->pid, SIGKILL); /* ours until we collect it: it cannot be reused */
+}
+
 void launch_worker_end(struct launch_worker *w)
 {
 	if (w->pid <= 0)
 		return;
-	(void)kill(w->pid, SIGKILL); /* ours until we collect it: the pid cannot be reused */
+	launch_worker_kill(w);
 	while (waitpid(w->pid, NULL, __WALL) < 0 && errno == EINTR)
 		;
 	w->pid = -1;

@@ -109,7 +109,8 @@ struct launch_worker {
 };
 MUST_USE int launch_worker(
         const struct launched *j, int worker_memfd, struct launch_worker *ret, struct err *e);
-/* Kills and reaps it, closes both. */
+void launch_worker_kill(const struct launch_worker *w);
+/* Kills and reaps it, closes both.  Waits for it, and for its disk. */
 void launch_worker_end(struct launch_worker *w);
 
 /* Kills what lives, reaps, closes, frees the kit (cgroup removed).  The lease is free after. */

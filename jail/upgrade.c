@@ -19,6 +19,7 @@
 
 enum {
 	WAIT_MS = 2000, /* for workers to end and egress to read: milliseconds */
+	KILL_MS = 2000, /* for what was killed then to be gone */
 	LOOK_MS = 5,
 	SAID_MAX = 8 << 10,
 	ARGV_MAX = 64,
@@ -129,14 +130,14 @@ static bool egress_is_behind(const struct daemon *d)
 	return behind;
 }
 
-static bool in_motion(const struct daemon *d)
+static const char *in_motion(const struct daemon *d)
 {
 	if (egress_is_behind(d))
-		return true;
-	for (unsigned i = 0; i < LIMIT_JAILS; i++)
-		if (d->jails.slots[i] && d->jails.slots[i]->nworkers > 0)
-			return true;
-	return false;
+		return "egress does not read what is sent to it";
+	/* The next one would not know them. */
+	return d->reaper.count > 0 || jails_have_children(&d->jails)
+	               ? "a child that was killed does not end; its disk may hang"
+	               : NULL;
 }
 
 struct environment {
@@ -184,6 +185,7 @@ static void give_up(struct daemon *d, const char *why)
 {
 	log_err("%s does not take over, this one goes on: %s", d->programs.self, why);
 	upgrade_done(d); /* the supervisor's next start waits for no more than that */
+	daemon_empty_trash(d);
 }
 
 static void on_alarm(struct alarm *a)
@@ -191,17 +193,18 @@ static void on_alarm(struct alarm *a)
 	struct daemon *d = container_of(a, struct daemon, upgrade.alarm);
 	if (d->stopping)
 		return;
-	bool patient = clock_mono_ms() < d->upgrade.until_ms;
-	if (in_motion(d) && patient) {
+	const char *why = in_motion(d);
+	int64_t left = d->upgrade.until_ms - clock_mono_ms();
+	if (why && left > 0) {
+		if (left <= KILL_MS)
+			jails_kill_children(&d->jails);
 		alarm_set(&d->poller, a, LOOK_MS);
 		return;
 	}
-	if (egress_is_behind(d)) {
-		give_up(d, "egress does not read what is sent to it");
+	if (why) {
+		give_up(d, why);
 		return;
 	}
-	jails_end_workers(&d->jails);
-	daemon_leave_trash(d);
 	pool_empty(&d->pool);
 	d->former_policies = d->policies->memfd;
 	log_info("%s takes over from here, with %u jails", d->programs.self, d->jails.count);
@@ -209,12 +212,12 @@ static void on_alarm(struct alarm *a)
 	(void)replace(d, &e);
 	give_up(d, e.text);
 	d->former_policies = -1;
-	daemon_empty_trash(d);
 }
 
 void upgrade_go_on(struct daemon *d)
 {
-	d->upgrade.until_ms = clock_mono_ms() + WAIT_MS;
+	daemon_leave_trash(d);
+	d->upgrade.until_ms = clock_mono_ms() + WAIT_MS + KILL_MS;
 	alarm_set(&d->poller, &d->upgrade.alarm, 0);
 }
 

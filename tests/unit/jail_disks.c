@@ -203,7 +203,13 @@ static void same_session(const struct disks *d)
 	ok(k.above && fill(k.workspace, "g", MIB) == 0, "nothing can be written");
 	ok(unlinkat(k.workspace, "f", 0) == 0, "removed");
 	(void)disk_look(&k);
-	ok(!k.above && about(fill(k.workspace, "g", 8 * MIB), 4 * MIB), "then the limit holds");
+	ok(k.above && disk_is_loose(&k), "there is room again");
+	struct job_out out;
+	must(disk_tighten(&k, &job.job, &e) == 0, "it is taken %s", e.text);
+	disk_tightened(&k, job_end(&job.job, child_reap(&job.job.child, -1), &out, &e));
+	(void)disk_look(&k);
+	ok(!disk_is_loose(&k) && !k.above && about(fill(k.workspace, "g", 8 * MIB), 4 * MIB),
+	        "then the limit holds");
 	disk_done(&k, NULL);
 	l.disk_bytes = 0;
 	must(session(d, id, &l, &k, &e) == 0 && k.tree >= 0, "no limit: the image stays");

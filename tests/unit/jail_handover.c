@@ -31,7 +31,8 @@ static void blank(struct daemon *d)
 	d->leases.fd = d->tree.dirfd = d->tree.workers = d->secrets = d->former_policies = -1;
 	if (poller_init(&d->poller, NULL) < 0)
 		must(0, "a poller");
-	jails_init(&d->jails, &d->poller, &peers_news, d);
+	reaper_init(&d->reaper, &d->poller);
+	jails_init(&d->jails, &d->poller, &d->reaper, &peers_news, d);
 }
 
 /* A dead one: nothing of it is watched, so that any descriptor will do. */

@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# A disk that does not answer holds up the sessions whose files are on it, and nobody else: the state
+# is on a file system that is frozen, so that whoever writes to it waits until it is thawed and cannot
+# be killed.  What the supervisor keeps is on another one.  In a mount namespace of the test's own.
+if [ "${1:-}" != inside ] && [ "$(id -u)" = 0 ]; then
+	exec unshare --mount --propagation private -- bash "$0" inside
+fi
+. tests/integration/lib.sh
+for tool in mkfs.ext4 fsfreeze; do
+	command -v $tool >/dev/null || skip_all "needs $tool"
+done
+
+frozen=
+freeze() { fsfreeze -f "$T/state" && frozen=1; }
+thaw() {
+	[ -z "$frozen" ] || fsfreeze -u "$T/state"
+	frozen=
+}
+_leave() {
+	thaw
+	[ -z "$DAEMON" ] || stop_daemon KILL
+	umount "$T/state/supervisor" "$T/state" 2>/dev/null
+	_at_exit
+}
+trap _leave EXIT
+
+mkdir -p "$T/state" "$T/etc/policy" "$T/etc/harnesses" "$T/supervisor"
+truncate -s 4G "$T/disk"
+mkfs.ext4 -q -m 0 "$T/disk" && mount -o loop "$T/disk" "$T/state" || skip_all 'no loop devices'
+chmod 700 "$T/state"
+policy() { printf 'extends: default\n%s\n' "$2" >"$T/etc/policy/$1.yaml"; }
+harness() { printf -- '---\nbackend: exec\npolicy: %s\ncommand: [sh, -c, %s]\n---\n' "$2" "$3" >"$T/etc/harnesses/$1.md"; }
+policy held 'limits: { disk: 32M }'
+policy less 'limits: { disk: 8M }'
+harness plain default "'echo plain'"
+harness held held "'echo held'"
+harness fill held "'dd if=/dev/zero of=f bs=1M count=24'"
+harness wait held "'echo up; sleep 1000'"
+harness above less "'echo up; read -r go; rm f; sleep 1000'"
+: >"$T/etc/agentboxd.yaml"
+
+# the supervisor's directory as agentboxd makes it, and then on the disk that answers
+start_daemon --config "$T/etc/agentboxd.yaml" || { echo "not ok 1 - start"; echo 1..1; exit 1; }
+abctl doctor --json | json 'l.layers.find(x=>x.layer==="limit.disk").detail' | grep -q '^image' || skip_all 'sessions have no images here'
+stop_daemon
+cp -a "$T/state/supervisor/." "$T/supervisor"
+chown --reference="$T/state/supervisor" "$T/supervisor"
+chmod --reference="$T/state/supervisor" "$T/supervisor"
+mount --bind "$T/supervisor" "$T/state/supervisor"
+start_daemon --config "$T/etc/agentboxd.yaml" || { echo "not ok 1 - start"; echo 1..1; exit 1; }
+
+# A bound for what takes milliseconds, generous to a busy machine: the disk is frozen for longer.
+SOON=20
+soon() { timeout "$SOON" "$BIN/abctl" --socket "$T/sock" "$@"; }
+status() { soon show "$1" --json | json l.status; }
+is_status() { [ "$(status "$1")" = "$2" ]; }
+begin() { soon run "$1" -s "u/$2" -p x --detach --json | json l.runId; }
+jobs() { pgrep -P "$DAEMON" -x agentbox-job | wc -l; }
+has_jobs() { [ "$(jobs)" -ge "$1" ]; }
+said() { soon logs "$1" --json | grep -q '"agent.message"'; }
+
+ok 'a session with an image' abctl run fill -s u/full -p x
+ok 'one without a limit' abctl run plain -s u/old -p x
+living=$(begin wait living)
+ok 'one that runs' wait_for 20 said "$living"
+ok 'the disk does not answer' freeze
+
+held=$(begin held new1)
+plain=$(begin plain new2)
+full=$(begin held full)
+ok 'three sessions wait for it, each with a child of its own' wait_for 20 has_jobs 3
+like 'jails that have no files there start' "$(soon jail -- echo alive)" alive
+ok 'what runs is ended' soon cancel "$living"
+ok 'at once' wait_for "$SOON" is_status "$living" cancelled
+like 'and again' "$(soon jail -- echo alive)" alive
+is 'the three are not done' "$(status "$held") $(status "$plain") $(status "$full")" 'running running running'
+
+# their children are killed with the supervisor that asked, and cannot go
+supervisor=$(child_pid agentbox-supervisor)
+kill -KILL "$supervisor"
+ok 'another supervisor' wait_for "$SOON" soon version
+like 'serves jails' "$(soon jail -- echo alive)" alive
+ok 'while the children are there' has_jobs 3
+thaw
+for run in "$held" "$plain" "$full"; do
+	ok 'thawed: what waited goes on' wait_for 60 is_status "$run" succeeded
+done
+no_jobs() { [ "$(jobs)" = 0 ]; }
+ok 'no child is left' wait_for 20 no_jobs
+finish
