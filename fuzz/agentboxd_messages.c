@@ -70,23 +70,17 @@ static int op_call(void *ctx, struct broker_call *c, struct err *e)
 	return 0;
 }
 
-static int op_session(void *ctx, const char *session, struct err *e)
+static int op_session(void *ctx, const char *session, struct broker_call *c, struct err *e)
 {
+	(void)c;
 	(void)ctx;
 	(void)e;
 	assert(id_valid(session, "ses"));
 	return 0;
 }
 
-static int op_none(void *ctx, struct err *e)
-{
-	(void)ctx;
-	(void)e;
-	return 0;
-}
-
 static const struct broker_ops ops = {op_call, op_make, op_exec, op_signal, op_jail, op_jail_call,
-        op_jail, op_session, op_call, op_jail_call, op_none, op_call, op_jail};
+        op_jail, op_session, op_call, op_jail_call, op_call, op_call, op_jail};
 
 static struct policy_set *make_set(void)
 {

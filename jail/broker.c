@@ -252,11 +252,10 @@ static int on_release(struct broker *b, const void *msg, struct broker_call *c, 
 static int on_session_delete(
         struct broker *b, const void *msg, struct broker_call *c, struct err *e)
 {
-	(void)c;
 	const struct jail_session *m = msg;
 	if (!msg_text_ok(m->session, sizeof(m->session)) || !id_valid(m->session, "ses"))
 		return err_set(e, -EINVAL, "not a session id");
-	return b->ops->session_delete(b->ctx, m->session, e);
+	return b->ops->session_delete(b->ctx, m->session, c, e);
 }
 
 static int on_doctor(struct broker *b, const void *msg, struct broker_call *c, struct err *e)
@@ -273,8 +272,7 @@ static int on_stats(struct broker *b, const void *msg, struct broker_call *c, st
 static int on_reload(struct broker *b, const void *msg, struct broker_call *c, struct err *e)
 {
 	(void)msg;
-	(void)c;
-	return b->ops->reload(b->ctx, e);
+	return b->ops->reload(b->ctx, c, e);
 }
 
 static int on_adopt(struct broker *b, const void *msg, struct broker_call *c, struct err *e)
@@ -291,7 +289,7 @@ static int on_stdin_end(struct broker *b, const void *msg, struct broker_call *c
 
 /* ---- the table ---- */
 
-enum { ONCE = 1 << 0 };
+enum { ONCE = 1 << 0, LATER = 1 << 1 };
 
 static const struct row {
 	unsigned type;
@@ -304,17 +302,17 @@ static const struct row {
 } rows[] = {
 #define SERVING (BROKER_SERVE | BROKER_DRAIN)
         {JAIL_HELLO, "HELLO", sizeof(struct jail_simple), BROKER_BOOT, 0, 0, ONCE, on_hello},
-        {JAIL_MAKE, "MAKE", sizeof(struct jail_make), BROKER_SERVE, 0, 1, 0, on_make},
+        {JAIL_MAKE, "MAKE", sizeof(struct jail_make), BROKER_SERVE, 0, 1, LATER, on_make},
         {JAIL_EXEC, "EXEC", sizeof(struct jail_exec), BROKER_SERVE, 1, 1, 0, on_exec},
         {JAIL_SIGNAL, "SIGNAL", sizeof(struct jail_signal), SERVING, 0, 0, 0, on_signal},
         {JAIL_KILL, "KILL", sizeof(struct jail_simple), SERVING, 0, 0, 0, on_kill},
         {JAIL_WORKER, "WORKER", sizeof(struct jail_simple), SERVING, 0, 0, 0, on_worker},
         {JAIL_RELEASE, "RELEASE", sizeof(struct jail_simple), SERVING, 0, 0, 0, on_release},
-        {JAIL_SESSION_DELETE, "SESSION_DELETE", sizeof(struct jail_session), BROKER_SERVE, 0, 0, 0,
-                on_session_delete},
+        {JAIL_SESSION_DELETE, "SESSION_DELETE", sizeof(struct jail_session), BROKER_SERVE, 0, 0,
+                LATER, on_session_delete},
         {JAIL_DOCTOR, "DOCTOR", sizeof(struct jail_simple), SERVING, 0, 0, 0, on_doctor},
         {JAIL_STATS, "STATS", sizeof(struct jail_simple), SERVING, 0, 0, 0, on_stats},
-        {JAIL_RELOAD, "RELOAD", sizeof(struct jail_simple), BROKER_SERVE, 0, 0, 0, on_reload},
+        {JAIL_RELOAD, "RELOAD", sizeof(struct jail_simple), BROKER_SERVE, 0, 0, LATER, on_reload},
         {JAIL_ADOPT, "ADOPT", sizeof(struct jail_simple), BROKER_SERVE, 0, 0, ONCE, on_adopt},
         {JAIL_STDIN_END, "STDIN_END", sizeof(struct jail_simple), SERVING, 0, 0, 0, on_stdin_end},
 #undef SERVING
@@ -413,5 +411,5 @@ enum broker_verdict broker_receive(struct broker *b, const void *msg, size_t n, 
 		call->reply.err.code = r;
 	}
 	fd_close(take_fd(call->exec_fd));
-	return r == -EINPROGRESS && h->type == JAIL_MAKE ? BROKER_LATER : BROKER_REPLY;
+	return r == -EINPROGRESS && row->flags & LATER ? BROKER_LATER : BROKER_REPLY;
 }

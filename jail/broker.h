@@ -31,7 +31,7 @@ enum broker_phase {
 
 enum broker_verdict {
 	BROKER_REPLY,     /* call.reply (and call.fds) is to be sent */
-	BROKER_LATER,     /* the operation has kept the request and asks again; nothing is sent */
+	BROKER_LATER,     /* the operation goes on and its reply comes later; nothing is sent */
 	BROKER_VIOLATION, /* off the table: *e says what; end that supervisor */
 };
 
@@ -58,9 +58,10 @@ struct broker_make {
 	uint32_t nbinds;
 };
 
-/* Each: 0, or -errno with *e, which goes into the reply.  Jail numbers are looked up here.  `make`
- * may answer -EINPROGRESS: it has kept `asked` and taken c->exec_fd, and gives both to
- * broker_receive again. */
+/* Each: 0, or -errno with *e, which goes into the reply.  Jail numbers are looked up here.
+ * `make`, `session_delete` and `reload` may answer -EINPROGRESS.  `make` has then kept `asked` and
+ * taken c->exec_fd, and gives both to broker_receive again; the others send a reply of their own to
+ * c->reply.head.req. */
 struct broker_ops {
 	int (*hello)(void *ctx, struct broker_call *c, struct err *e);
 	int (*make)(void *ctx, const struct broker_make *m, struct broker_call *c, struct err *e);
@@ -69,10 +70,10 @@ struct broker_ops {
 	int (*kill)(void *ctx, uint64_t jail, struct err *e);
 	int (*worker)(void *ctx, uint64_t jail, struct broker_call *c, struct err *e);
 	int (*release)(void *ctx, uint64_t jail, struct err *e);
-	int (*session_delete)(void *ctx, const char *session, struct err *e);
+	int (*session_delete)(void *ctx, const char *session, struct broker_call *c, struct err *e);
 	int (*doctor)(void *ctx, struct broker_call *c, struct err *e);
 	int (*stats)(void *ctx, uint64_t jail, struct broker_call *c, struct err *e);
-	int (*reload)(void *ctx, struct err *e);
+	int (*reload)(void *ctx, struct broker_call *c, struct err *e);
 	int (*adopt)(void *ctx, struct broker_call *c, struct err *e);
 	int (*stdin_end)(void *ctx, uint64_t jail, struct err *e);
 };

@@ -110,7 +110,7 @@ static int sweep(struct daemon *d, struct err *e)
 	return 0;
 }
 
-static struct policies *load_policies(struct daemon *d, struct err *e)
+struct policies *daemon_load_policies(const struct daemon *d, struct err *e)
 {
 	const struct policies_source from = {.policyc = d->programs.policyc,
 	        .config = d->options->config,
@@ -137,7 +137,7 @@ static int load(struct daemon *d, struct err *e)
 {
 	const char *credentials = getenv("CREDENTIALS_DIRECTORY");
 	d->credentials = credentials ? xstrdup(credentials) : NULL;
-	d->policies = load_policies(d, e);
+	d->policies = daemon_load_policies(d, e);
 	if (!d->policies && d->resumed) { /* they did hold when we were tried */
 		log_err("the policies in use stay: %s", e->text);
 		d->policies = policies_again(d->former_policies, d->generation + 1, e);
@@ -228,12 +228,14 @@ static void blank(struct daemon *d, const struct options *o)
 	for (int i = 0; i < EGRESS_PLACES; i++)
 		service_init(&d->drains[i]);
 	list_init(&d->events);
+	list_init(&d->deletes);
 	alarm_init(&d->stop_alarm, on_stop_alarm);
 	alarm_init(&d->refill_alarm, on_idle_alarm);
 	alarm_init(&d->leftover_alarm, on_idle_alarm);
 	reaper_init(&d->reaper, &d->poller);
 	daemon_init_trash(d);
 	upgrade_init(d);
+	reload_init(d);
 	pool_init(&d->pool, &d->leases, &d->tree);
 	d->pool.closer = &d->closer;
 	jails_init(&d->jails, &d->poller, &d->reaper, &peers_news, d);
@@ -358,86 +360,6 @@ void daemon_became_ready(struct daemon *d)
 	notify_ready(&d->notify, "serving");
 }
 
-static void warn_of_restart(const struct daemon_config *a, const struct daemon_config *b)
-{
-	if (a->supervisor_uid != b->supervisor_uid || a->supervisor_gid != b->supervisor_gid ||
-	        a->egress_uid != b->egress_uid || a->egress_gid != b->egress_gid ||
-	        a->socket_gid != b->socket_gid ||
-	        memcmp(a->exposed, b->exposed, sizeof(a->exposed)) != 0 ||
-	        memcmp(a->harness_dirs, b->harness_dirs, sizeof(a->harness_dirs)) != 0)
-		log_warn("users, groups, exposed variables and harness directories are taken from "
-		         "the configuration at the next start only");
-}
-
-/* What the next jails get.  One that cannot be read leaves the one in use. */
-static void renew_program(int *fd, const char *path)
-{
-	struct err e;
-	int fresh = launch_load(AT_FDCWD, path, &e);
-	if (fresh < 0) {
-		log_err("the program in use stays: %s", e.text);
-		return;
-	}
-	fd_close(*fd);
-	*fd = fresh;
-}
-
-static void renew_programs(struct daemon *d)
-{
-	renew_program(&d->init, d->programs.init);
-	renew_program(&d->worker, d->programs.worker);
-	daemon_renew(d);
-}
-
-/* What is in place may have other structs than we have: it reads the policies, not we. */
-static int reload_self(struct daemon *d, struct err *e)
-{
-	notify_reloading(&d->notify);
-	int r = upgrade_begin(d, e);
-	if (r < 0) {
-		log_err("reload failed: %s", e->text);
-		notify_ready(&d->notify, "serving; the last reload failed");
-		return r;
-	}
-	log_info("%s is as it should be; it takes over once the supervisor has made room",
-	        d->programs.self);
-	daemon_renew(d);
-	return 0;
-}
-
-int daemon_reload(struct daemon *d, struct err *e)
-{
-	if (upgrade_due(d))
-		return reload_self(d, e);
-	notify_reloading(&d->notify);
-	struct err why = {0};
-	struct policies *p = load_policies(d, &why);
-	int fd = p ? secrets_reload(d, p->set, false, &why) : -1;
-	if (!p || fd < 0) {
-		notify_ready(&d->notify, "serving; the last reload failed");
-		policies_free(p);
-		log_err("reload failed, generation %llu stays: %s",
-		        (unsigned long long)d->generation, why.text);
-		return err_set(e, why.code, "the policies in use stay: %s", why.text);
-	}
-	warn_of_restart(&d->policies->set->config, &p->set->config);
-	pool_reset(&d->pool, p);
-	policies_free(d->policies);
-	d->policies = p;
-	d->generation = p->set->generation;
-	d->broker.policies = p->set;
-	fd_close(d->secrets);
-	d->secrets = fd;
-	secrets_follow(d);
-	renew_programs(d);
-	log_info("reloaded: %u policies, generation %llu", p->set->count,
-	        (unsigned long long)d->generation);
-	int r = daemon_prove(d, &why);
-	peers_tell_policies(d); /* the supervisor then asks for what was found */
-	notify_ready(&d->notify, r < 0 ? "serving nothing; the self-test failed" : "serving");
-	return r < 0 ? err_set(e, why.code, "%s", why.text) : 0;
-}
-
 /* ---- death ---- */
 
 static void begin_stop(struct daemon *d)
@@ -491,9 +413,8 @@ static void on_signal(struct watch *w, uint32_t events)
 	if (read(d->signals, &si, sizeof(si)) != (ssize_t)sizeof(si))
 		return;
 	if (si.ssi_signo == SIGHUP) {
-		struct err e;
-		if (!d->stopping && daemon_reload(d, &e) < 0)
-			log_debug("%s", e.text); /* told already */
+		if (!d->stopping)
+			reload_asked(d);
 	} else if (!d->stopping) {
 		begin_stop(d);
 	} else {
@@ -515,7 +436,7 @@ int daemon_check(struct daemon *d, const struct options *o, struct err *e)
 	if (r == 0)
 		r = programs_find(&d->programs, o->libexec, o->share, e);
 	if (r == 0) {
-		d->policies = load_policies(d, e);
+		d->policies = daemon_load_policies(d, e);
 		r = d->policies ? open_directories(d, e) : e->code;
 	}
 	if (r == 0)
@@ -541,6 +462,8 @@ void daemon_close(struct daemon *d)
 	pool_done(&d->pool);
 	closer_stop(&d->closer);
 	upgrade_done(d);
+	reload_done(d);
+	deletes_done(d);
 	daemon_leave_trash(d); /* what is left is emptied at the next start */
 	reaper_drop(&d->reaper, REAP_MS);
 	listen_close(&d->listener);

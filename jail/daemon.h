@@ -2,9 +2,10 @@
  * daemon.h - agentboxd as one struct: everything it holds, in order of birth.
  *
  * main() opens it, runs its loop and closes it.  daemon.c: birth and death.
- * trash.c: what was deleted.  prove.c: what the host has.  rotation.c: secrets that change.
- * peers.c: supervisor and egress.  peers_egress.c: egress alone.  requests.c: what the supervisor
- * may ask for.  upgrade.c: the next agentboxd in this one's place.
+ * trash.c: what was deleted.  deletes.c: what is being deleted.  prove.c: what the host has.
+ * reload.c: what root has changed.  rotation.c: secrets that change.  peers.c: supervisor and
+ * egress.  peers_egress.c: egress alone.  requests.c: what the supervisor may ask for.
+ * upgrade.c: the next agentboxd in this one's place.
  */
 #ifndef JAIL_DAEMON_H
 #define JAIL_DAEMON_H
@@ -46,6 +47,18 @@ struct daemon_argv {
 
 /* Those that finish what was open when they were replaced, and one more that is told to end. */
 enum { EGRESS_PLACES = 4 + 1 };
+
+/* One that is under way, and those who asked. */
+enum { RELOAD_ASKERS = 16 };
+struct reload {
+	struct job job; /* its slow half */
+	struct watch ended;
+	bool upgrade;  /* a new agentboxd is tried, else policies are read */
+	int program;   /* owned: that agentboxd */
+	uint32_t base; /* leased for the proof */
+	bool again;    /* somebody asked after it had begun */
+	uint64_t asked[RELOAD_ASKERS], later[RELOAD_ASKERS]; /* requests; 0: none */
+};
 
 struct kept_event {
 	struct list link; /* in daemon.events */
@@ -101,7 +114,8 @@ struct daemon {
 	struct alarm handover_alarm; /* telling one to make room, then patience with it */
 	bool handing_over;           /* it was told */
 
-	struct job trash; /* empties the trash, one at a time */
+	struct list deletes; /* of what deletes.c keeps of each */
+	struct job trash;    /* empties the trash, one at a time */
 	struct watch trash_watch;
 	bool trash_again;
 	struct alarm trash_alarm; /* after it failed */
@@ -111,6 +125,7 @@ struct daemon {
 	bool resumed;        /* this process was another agentboxd's, whose jails we have */
 	int former_policies; /* borrowed, at an upgrade: what was in use; then owned */
 	struct upgrade upgrade;
+	struct reload reload;
 
 	bool ready; /* READY=1 was told */
 	bool stopping;
@@ -129,8 +144,9 @@ void daemon_close(struct daemon *d);
 /* Whether this program could go on with what an agentboxd left in o->handover; starts nothing. */
 MUST_USE int daemon_check(struct daemon *d, const struct options *o, struct err *e);
 
-/* Reads root's files again; the old set stays when they do not hold. */
-MUST_USE int daemon_reload(struct daemon *d, struct err *e);
+/* Root's files as they are now; what is wrong with them is logged.  Waits for policyc.  Returns
+ * owned, or NULL with *e. */
+struct policies *daemon_load_policies(const struct daemon *d, struct err *e);
 void daemon_became_ready(struct daemon *d);
 /* Programs of ours that are not those on the disk any more are started anew: supervisor and egress
  * make room for their successors, which take up what they leave. */
@@ -146,26 +162,56 @@ void daemon_init_trash(struct daemon *d);
 /* Starts emptying it, or notes that it has to happen again. */
 void daemon_empty_trash(struct daemon *d);
 void daemon_leave_trash(struct daemon *d); /* its child is ended */
+
+/* ---- deletes.c: sessions that are renamed into the trash ---- */
+
+/* -EINPROGRESS: the reply to `req` comes when it is done. */
+MUST_USE int deletes_begin(struct daemon *d, const char *session, uint64_t req, struct err *e);
+bool deletes_has(const struct daemon *d, const char *session);
+void deletes_forget(struct daemon *d); /* who asked: that supervisor has ended */
+void deletes_done(struct daemon *d);
+
 /* ---- rotation.c: secrets that change while we run ---- */
 
 void secrets_mind(struct daemon *d);
 /* Sealed memfd (owned) with the values of now; says which commands failed.  `files_only`: commands
  * are not run. */
 MUST_USE int secrets_reload(
-        struct daemon *d, const struct policy_set *set, bool files_only, struct err *e);
+        const struct daemon *d, const struct policy_set *set, bool files_only, struct err *e);
 /* Notices from now on when a file of the policies in use changes; egress then gets the new value,
  * which counts for the next request. */
 void secrets_follow(struct daemon *d);
 void secrets_forget(struct daemon *d);
+void secrets_look_again(struct daemon *d); /* in a moment */
 /* Each line but `except`, which is told elsewhere. */
 void daemon_log_lines(enum log_level level, struct buf *b, const char *except);
 
 /* ---- prove.c ---- */
 
-/* Tries what this host has, and proves it by a canary jail; at start and at each reload.  0 also
- * where layers are missing (policies are then refused, d->host knows); an error when the canary
- * could not look, after which no policy is served. */
+/* What is found on this host by trying it, and what of that a canary jail has proven. */
+struct proof {
+	struct host host;
+	struct disks disks;
+};
+/* `base`: of a leased block.  Waits for disks and children: at start, and in a job of a reload. */
+void prove_look(
+        const struct daemon *d, const struct policy_set *set, uint32_t base, struct proof *ret);
+/* Takes it into use.  0 also where layers are missing (policies are then refused, d->host knows);
+ * an error when the canary could not look, after which no policy is served. */
+MUST_USE int prove_use(struct daemon *d, const struct proof *p, struct err *e);
+/* Both, at start. */
 MUST_USE int daemon_prove(struct daemon *d, struct err *e);
+
+/* ---- reload.c: root's files and our programs, read again ---- */
+
+void reload_init(struct daemon *d);
+void reload_done(struct daemon *d);
+/* By SIGHUP. */
+void reload_asked(struct daemon *d);
+/* By request `req` of the supervisor: -EINPROGRESS, and the reply comes when it is done. */
+MUST_USE int reload_request(struct daemon *d, uint64_t req, struct err *e);
+bool reload_runs(const struct daemon *d);
+void reload_forget(struct daemon *d); /* those requests: that supervisor has ended */
 
 /* ---- peers.c ---- */
 
@@ -175,6 +221,8 @@ MUST_USE int peers_start(struct daemon *d, struct err *e);
 void peers_tell_policies(struct daemon *d);
 /* Secrets as they are now, to egress. */
 void peers_tell_secrets(struct daemon *d);
+/* To a request whose reply was to come later; e->code 0: it is done. */
+void peers_reply(struct daemon *d, uint64_t req, const struct err *e);
 MUST_USE int peers_tell_jail(struct daemon *d, struct jail *j, struct err *e);
 struct jail_exited peers_exited(const struct jail *j, const struct init_exited *m);
 extern const struct jails_news peers_news;

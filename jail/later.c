@@ -174,6 +174,27 @@ unsigned laters_working(const struct laters *l)
 	return n;
 }
 
+/* Policies come zeroed from policyc; were padding to differ, a request would be refused for it. */
+static bool same_bytes(const void *a, const void *b, size_t n)
+{
+	return memcmp(a, b, n) == 0;
+}
+
+void laters_follow(struct laters *l, const struct policy_set *old, const struct policy_set *now)
+{
+	list_for_each (at, &l->waiting, struct later, link) {
+		struct jail_make *m = &at->msg;
+		if (m->policy_generation != old->generation || m->policy >= old->count)
+			continue;
+		const struct policy *was = &old->policies[m->policy];
+		int i = policy_find(now, was->name);
+		if (i < 0 || !same_bytes(was, &now->policies[i], sizeof(*was)))
+			continue;
+		m->policy = (uint32_t)i;
+		m->policy_generation = now->generation;
+	}
+}
+
 int laters_outcome(struct laters *l, struct disks_opened *ret, struct err *e)
 {
 	struct later *at = l->asking;

@@ -48,6 +48,9 @@ bool laters_has(const struct laters *l, const char *session);
 bool laters_full(const struct laters *l);
 /* Some are copied or counted, which may take long: how many. */
 unsigned laters_working(const struct laters *l);
+/* Policies are read again: a request goes on under the policy of its name if that is as it was;
+ * else it will be asked again with its old number, and refused. */
+void laters_follow(struct laters *l, const struct policy_set *old, const struct policy_set *now);
 /* From within `again`: 1 with *ret (owned), or -errno with the reason.  0: nobody asks again. */
 MUST_USE int laters_outcome(struct laters *l, struct disks_opened *ret, struct err *e);
 

@@ -86,6 +86,8 @@ static void supervisor_ended(struct service *s)
 	struct daemon *d = of_supervisor(s);
 	d->supervisor_ended_ms = clock_mono_ms();
 	laters_drop(&d->laters);
+	reload_forget(d);
+	deletes_forget(d);
 	if (d->broker.phase != BROKER_BOOT && d->former == FORMER_NONE)
 		d->former = FORMER_SUPERVISOR;
 	d->adopted = false;
@@ -183,6 +185,15 @@ static void serve(struct daemon *d, const void *msg, size_t n, int *fds)
 		service_send(s, &call.reply, sizeof(call.reply), call.fds, call.nfds);
 		break;
 	}
+}
+
+void peers_reply(struct daemon *d, uint64_t req, const struct err *e)
+{
+	struct jail_reply m = {.head = {.type = JAIL_REPLY, .req = req}, .err = *e};
+	if (e->code < 0)
+		log_debug("%s", e->text); /* its user is told by the supervisor */
+	if (service_running(&d->supervisor))
+		service_send(&d->supervisor, &m, sizeof(m), NULL, 0);
 }
 
 static void supervisor_message(struct service *s, void *msg, size_t n, int *fds)

@@ -26,32 +26,26 @@ static void tell_policies(const struct host *h, const struct policy_set *set)
 			log_warn("%s", why.text);
 }
 
-static void try_disks(struct daemon *d)
+static void try_disks(const struct daemon *d, struct proof *ret)
 {
 	static const char *const have[JAIL_DISK_COUNT] = {
 	        [JAIL_DISK_QUOTA] = "quota: the state's file system counts projects",
 	        [JAIL_DISK_IMAGE] = "image: sessions with a limit have their own file system",
 	};
-	disks_open(&d->disks, &d->state);
-	host_found(&d->host, LAYER_LIMIT_DISK, d->disks.method == JAIL_DISK_NONE ? -EOPNOTSUPP : 0,
-	        have[d->disks.method], d->disks.why.text,
+	struct disks *k = &ret->disks;
+	disks_open(k, &d->state);
+	host_found(&ret->host, LAYER_LIMIT_DISK, k->method == JAIL_DISK_NONE ? -EOPNOTSUPP : 0,
+	        have[k->method], k->why.text,
 	        "state on ext4 or xfs with prjquota; or e2fsprogs and loop devices");
 }
 
 /* Off its own lease: neither the probes nor the canary share ids with a living jail. */
-int daemon_prove(struct daemon *d, struct err *e)
+void prove_look(
+        const struct daemon *d, const struct policy_set *set, uint32_t base, struct proof *ret)
 {
-	const struct policy_set *set = d->policies->set;
 	int index = policy_find(set, set->config.default_policy);
-	uint32_t base;
-	int r = lease_take(&d->leases, &base, e);
-	if (r < 0) {
-		d->host = (struct host){.layers = 0};
-		(void)str_copy(d->host.unproven, sizeof(d->host.unproven), e->text);
-		return err_wrap(e, "self-test");
-	}
-	host_probe(&d->tree, d->state.sessions, base, &d->host);
-	try_disks(d);
+	host_probe(&d->tree, d->state.sessions, base, &ret->host);
+	try_disks(d, ret);
 	const struct selftest_spec spec = {.policy = &set->policies[index],
 	        .tree = &d->tree,
 	        .closer = &d->closer,
@@ -59,15 +53,36 @@ int daemon_prove(struct daemon *d, struct err *e)
 	        .dir = d->state.dir,
 	        .init = d->init,
 	        .canary = d->programs.canary};
-	selftest_run(&spec, &d->host);
-	(void)lease_drop(&d->leases, base); /* if not, it is one of thousands */
+	selftest_run(&spec, &ret->host);
+}
+
+int prove_use(struct daemon *d, const struct proof *p, struct err *e)
+{
+	d->host = p->host;
+	d->disks = p->disks;
+	d->disks.state = &d->state; /* a child had a copy */
 	tell_layers(&d->host);
 	if (d->host.unproven[0]) {
 		log_err("no policy is served: the self-test failed: %s", d->host.unproven);
 		return err_set(e, -ENOPKG, "the self-test failed: %s", d->host.unproven);
 	}
-	tell_policies(&d->host, set);
+	tell_policies(&d->host, d->policies->set);
 	log_info("self-test: %d layers proven in %lld ms", __builtin_popcount(d->host.layers),
 	        (long long)(d->host.selftest_us + 999) / 1000);
 	return 0;
+}
+
+int daemon_prove(struct daemon *d, struct err *e)
+{
+	struct proof p = {.disks = {.state = &d->state}};
+	uint32_t base;
+	int r = lease_take(&d->leases, &base, e);
+	if (r < 0) {
+		(void)str_copy(p.host.unproven, sizeof(p.host.unproven), e->text);
+		d->host = p.host;
+		return err_wrap(e, "self-test");
+	}
+	prove_look(d, d->policies->set, base, &p);
+	(void)lease_drop(&d->leases, base); /* if not, it is one of thousands */
+	return prove_use(d, &p, e);
 }

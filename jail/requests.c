@@ -113,6 +113,12 @@ static int open_agent(const struct daemon *d, const char *name, struct err *e)
 	return r < 0 ? r : take_fd(fd);
 }
 
+static bool session_in_use(struct daemon *d, const char *session)
+{
+	return jails_with_session(&d->jails, session) || laters_has(&d->laters, session) ||
+	       deletes_has(d, session);
+}
+
 static int use_opened(struct disks_opened *o, struct disk *ret, const struct policy *policy)
 {
 	if (o->without.code < 0)
@@ -129,8 +135,8 @@ static int open_session(struct daemon *d, struct disk *ret, const struct broker_
 	if (r != 0)
 		return r < 0 ? r : use_opened(&opened, ret, m->policy);
 	/* Two jails with different owners' maps on one workspace: nobody asks for that. */
-	if (jails_with_session(&d->jails, m->session) || laters_has(&d->laters, m->session))
-		return err_set(e, -EBUSY, "session %s has a live jail", m->session);
+	if (session_in_use(d, m->session))
+		return err_set(e, -EBUSY, "session %s is in use", m->session);
 	if (laters_full(&d->laters))
 		return err_set(e, -EAGAIN, "%d sessions are being made ready already", LIMIT_JAILS);
 	struct disks_ask ask = {.limits = m->limits,
@@ -380,17 +386,12 @@ static int op_release(void *ctx, uint64_t jail, struct err *e)
 	return r < 0 ? r : jails_release(j, e);
 }
 
-static int op_session_delete(void *ctx, const char *session, struct err *e)
+static int op_session_delete(void *ctx, const char *session, struct broker_call *c, struct err *e)
 {
 	struct daemon *d = ctx;
-	if (jails_with_session(&d->jails, session) || laters_has(&d->laters, session) ||
-	        reaper_holds(&d->reaper, session))
-		return err_set(e, -EBUSY, "session %s has a live jail", session);
-	disks_forget(&d->disks, session);
-	int r = session_trash(&d->state, session, e);
-	if (r == 0)
-		daemon_empty_trash(d);
-	return r;
+	if (session_in_use(d, session) || reaper_holds(&d->reaper, session))
+		return err_set(e, -EBUSY, "session %s is in use", session);
+	return deletes_begin(d, session, c->reply.head.req, e);
 }
 
 static int op_doctor(void *ctx, struct broker_call *c, struct err *e)
@@ -425,9 +426,9 @@ static int op_stats(void *ctx, uint64_t jail, struct broker_call *c, struct err 
 	return 0;
 }
 
-static int op_reload(void *ctx, struct err *e)
+static int op_reload(void *ctx, struct broker_call *c, struct err *e)
 {
-	return daemon_reload(ctx, e);
+	return reload_request(ctx, c->reply.head.req, e);
 }
 
 /* ---- for the next supervisor ---- */

@@ -31,7 +31,8 @@ void daemon_log_lines(enum log_level level, struct buf *b, const char *except)
 			log_at(level, "%s", line);
 }
 
-int secrets_reload(struct daemon *d, const struct policy_set *set, bool files_only, struct err *e)
+int secrets_reload(
+        const struct daemon *d, const struct policy_set *set, bool files_only, struct err *e)
 {
 	auto_buf struct buf missing = BUF_INIT(SAID_MAX);
 	auto_buf struct buf troubles = BUF_INIT(SAID_MAX);
@@ -89,6 +90,11 @@ static void on_change(struct watch *w, uint32_t events)
 	char bytes[4096];
 	while (read(d->secret_files, bytes, sizeof(bytes)) > 0)
 		;
+	secrets_look_again(d);
+}
+
+void secrets_look_again(struct daemon *d)
+{
 	/* Not moved by what comes meanwhile, so that it comes at all. */
 	if (list_empty(&d->secrets_alarm.link))
 		alarm_set(&d->poller, &d->secrets_alarm, SETTLE_MS);

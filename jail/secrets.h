@@ -27,7 +27,7 @@
 #define SECRETS_DIR "/etc/agentbox/secrets"
 
 enum {
-	/* All commands of one load together: agentboxd waits for them. */
+	/* All commands of one load together: a start waits for them, or the child of a reload. */
 	SECRETS_COMMANDS_MS = 5000,
 };
 

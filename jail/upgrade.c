@@ -70,7 +70,13 @@ static const char *last_line(struct buf *said)
 	return strncmp(line, name, strlen(name)) == 0 ? line + strlen(name) : line;
 }
 
-static int try_program(const struct daemon *d, int program, int memfd, struct err *e)
+static int cannot(const struct daemon *d, int r, struct err *e)
+{
+	(void)err_wrap(e, "%s cannot take over, everything stays as it is", d->programs.self);
+	return r;
+}
+
+int upgrade_try(const struct daemon *d, int program, int memfd, struct err *e)
 {
 	/* 3 and 4 there.  By descriptor: what was tried is what will run. */
 	const int fds[] = {memfd, program};
@@ -88,16 +94,16 @@ static int try_program(const struct daemon *d, int program, int memfd, struct er
 	        .path = "/proc/self/fd/4", .argv = argv, .fds = fds, .nfds = ARRAY_LEN(fds)};
 	auto_buf struct buf said = BUF_INIT(SAID_MAX);
 	int status = child_run(&spec, UPGRADE_TRY_MS, &said, e);
-	if (status < 0)
-		return err_not_theirs(e, status);
-	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+	if (status >= 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return 0;
 	char how[32];
 	child_status_text(status, how);
-	return err_set(e, -EIO, "%s: %.120s", how, last_line(&said));
+	int r = status < 0 ? err_not_theirs(e, status)
+	                   : err_set(e, -EIO, "%s: %.120s", how, last_line(&said));
+	return cannot(d, r, e);
 }
 
-int upgrade_begin(struct daemon *d, struct err *e)
+static int may_begin(const struct daemon *d, struct err *e)
 {
 	const char *self = d->programs.self;
 	if (upgrade_waits(d))
@@ -108,15 +114,32 @@ int upgrade_begin(struct daemon *d, struct err *e)
 		        "%s cannot take over now: the files of %u sessions are being made ready; "
 		        "try again when they are",
 		        self, working);
-	auto_close int program = open(self, O_PATH | O_CLOEXEC);
-	if (program < 0)
-		return err_errno(e, "%s", self);
-	auto_close int memfd = handover_write(d, e);
-	int r = memfd < 0 ? memfd : try_program(d, program, memfd, e);
-	if (r < 0)
-		return err_wrap(e, "%s cannot take over, everything stays as it is", self);
-	d->upgrade.program = take_fd(program);
 	return 0;
+}
+
+int upgrade_prepare(const struct daemon *d, int *ret_program, int *ret_memfd, struct err *e)
+{
+	int r = may_begin(d, e);
+	if (r < 0)
+		return r;
+	auto_close int program = open(d->programs.self, O_PATH | O_CLOEXEC);
+	if (program < 0)
+		return err_errno(e, "%s", d->programs.self);
+	int memfd = handover_write(d, e);
+	if (memfd < 0)
+		return cannot(d, memfd, e);
+	*ret_program = take_fd(program);
+	*ret_memfd = memfd;
+	return 0;
+}
+
+int upgrade_begin(struct daemon *d, int program, struct err *e)
+{
+	auto_close int tried = program;
+	int r = may_begin(d, e); /* things go on while it is tried */
+	if (r == 0)
+		d->upgrade.program = take_fd(tried);
+	return r;
 }
 
 /* ---- the exec ---- */
@@ -135,7 +158,8 @@ static const char *in_motion(const struct daemon *d)
 	if (egress_is_behind(d))
 		return "egress does not read what is sent to it";
 	/* The next one would not know them. */
-	return d->reaper.count > 0 || jails_have_children(&d->jails)
+	return d->reaper.count > 0 || reload_runs(d) || !list_empty(&d->deletes) ||
+	                       jails_have_children(&d->jails)
 	               ? "a child that was killed does not end; its disk may hang"
 	               : NULL;
 }

@@ -2,7 +2,7 @@
  * upgrade.h - another agentboxd binary in the place of the one that runs: the same process, the
  * same children, and no jail notices.
  *
- *	reload -> tried (upgrade_begin) -> the supervisor makes room -> exec -> it goes on
+ *	reload -> tried (upgrade_try) -> the supervisor makes room -> exec -> it goes on
  *
  * The new program is tried before anything is given up: it must understand what
  * would be carried over, compile root's policies and find the other programs. Where it does not,
@@ -36,9 +36,15 @@ MUST_USE int upgrade_take_over(struct daemon *d, struct err *e);
 
 /* The file of agentboxd is not the one that runs. */
 bool upgrade_due(const struct daemon *d);
-/* Tries it (up to UPGRADE_TRY_MS).  0: the supervisor has to make room now; else nothing has
- * changed: -EBUSY where asking again later helps. */
-MUST_USE int upgrade_begin(struct daemon *d, struct err *e);
+/* Both owned: that program, and what it would have to understand.  -EBUSY where asking again later
+ * helps. */
+MUST_USE int upgrade_prepare(
+        const struct daemon *d, int *ret_program, int *ret_memfd, struct err *e);
+/* In a job: tries it, for up to UPGRADE_TRY_MS. */
+MUST_USE int upgrade_try(const struct daemon *d, int program, int memfd, struct err *e);
+/* Takes the program that was tried.  0: the supervisor has to make room now; else nothing has
+ * changed: -EBUSY as above. */
+MUST_USE int upgrade_begin(struct daemon *d, int program, struct err *e);
 bool upgrade_waits(const struct daemon *d); /* begun */
 void upgrade_go_on(struct daemon *d);       /* begun, and no supervisor runs */
 void upgrade_done(struct daemon *d);

@@ -31,12 +31,10 @@ chmod 700 "$T/state"
 policy() { printf 'extends: default\n%s\n' "$2" >"$T/etc/policy/$1.yaml"; }
 harness() { printf -- '---\nbackend: exec\npolicy: %s\ncommand: [sh, -c, %s]\n---\n' "$2" "$3" >"$T/etc/harnesses/$1.md"; }
 policy held 'limits: { disk: 32M }'
-policy less 'limits: { disk: 8M }'
 harness plain default "'echo plain'"
 harness held held "'echo held'"
 harness fill held "'dd if=/dev/zero of=f bs=1M count=24'"
 harness wait held "'echo up; sleep 1000'"
-harness above less "'echo up; read -r go; rm f; sleep 1000'"
 : >"$T/etc/agentboxd.yaml"
 
 # the supervisor's directory as agentboxd makes it, and then on the disk that answers
@@ -81,10 +79,41 @@ kill -KILL "$supervisor"
 ok 'another supervisor' wait_for "$SOON" soon version
 like 'serves jails' "$(soon jail -- echo alive)" alive
 ok 'while the children are there' has_jobs 3
+abctl session rm u/old >"$T/rm.out" 2>&1 &
+rm=$!
+ok 'a session is deleted, by a child too' wait_for 20 has_jobs 4
+abctl reload >"$T/reload.out" 2>&1 &
+reload=$!
+ok 'policies are read again, by one more' wait_for 20 has_jobs 5
+like 'jails start' "$(soon jail -- echo alive)" alive
+ok 'neither is done' sh -c "kill -0 $rm && kill -0 $reload"
 thaw
 for run in "$held" "$plain" "$full"; do
 	ok 'thawed: what waited goes on' wait_for 60 is_status "$run" succeeded
 done
+wait $rm
+is 'the session is deleted' "$?" 0
+wait $reload
+is 'and policies are read' "$?" 0
 no_jobs() { [ "$(jobs)" = 0 ]; }
 ok 'no child is left' wait_for 20 no_jobs
+
+# a command that prints a secret and takes its time, and a child of ours that is stopped
+printf '#!/bin/sh\nsleep 4\necho value\n' >"$T/slow-secret"
+chmod 755 "$T/slow-secret"
+printf 'secrets:\n  SLOW: { command: ["%s"] }\n' "$T/slow-secret" >"$T/etc/agentboxd.yaml"
+abctl reload >"$T/reload.out" 2>&1 &
+reload=$!
+ok 'a reload waits for a command' wait_for 20 has_jobs 1
+pkill -STOP -P "$DAEMON" -x agentbox-job
+like 'jails start' "$(soon jail -- echo alive)" alive
+run=$(begin held new3)
+ok 'and runs whose files have limits' wait_for "$SOON" is_status "$run" succeeded
+ok 'the reload is not done' kill -0 $reload
+pkill -CONT -P "$DAEMON" -x agentbox-job
+wait $reload
+is 'it is when its child goes on' "$?" 0
+ok 'no child is left' wait_for 20 no_jobs
+stop_daemon
+is 'it stops as ever' $? 0
 finish

@@ -21,6 +21,7 @@ static struct {
 	struct broker_make last;
 	bool keep_fd;
 	int kept;
+	bool later; /* they go on */
 } root;
 
 /* ---- operations that check what reaches them ---- */
@@ -107,24 +108,17 @@ static int op_call(void *ctx, struct broker_call *c, struct err *e)
 	(void)c;
 	(void)e;
 	root.calls++;
-	return 0;
+	return root.later ? -EINPROGRESS : 0;
 }
 
-static int op_session(void *ctx, const char *session, struct err *e)
+static int op_session(void *ctx, const char *session, struct broker_call *c, struct err *e)
 {
+	(void)c;
 	(void)ctx;
 	(void)e;
 	root.calls++;
 	root.bad += !id_valid(session, "ses");
-	return 0;
-}
-
-static int op_none(void *ctx, struct err *e)
-{
-	(void)ctx;
-	(void)e;
-	root.calls++;
-	return 0;
+	return root.later ? -EINPROGRESS : 0;
 }
 
 static const struct broker_ops ops = {
@@ -138,7 +132,7 @@ static const struct broker_ops ops = {
         .session_delete = op_session,
         .doctor = op_call,
         .stats = op_jail_call,
-        .reload = op_none,
+        .reload = op_call,
         .adopt = op_call,
         .stdin_end = op_jail,
 };
@@ -340,6 +334,30 @@ static void test_hello(void)
 	is_str(e.text, "second ADOPT", "says so");
 }
 
+/* Only what may take a while is without its reply at once. */
+static void test_later(void)
+{
+	struct broker b;
+	broker_init(&b, &ops, NULL, set);
+	b.phase = BROKER_SERVE;
+	root.later = true;
+	for (size_t i = 0; i < ARRAY_LEN(expects); i++) {
+		const struct expect *x = &expects[i];
+		bool slow = x->type == JAIL_RELOAD || x->type == JAIL_SESSION_DELETE;
+		if (!slow && x->type != JAIL_DOCTOR)
+			continue;
+		union any m;
+		struct broker_call call;
+		struct err e = {0};
+		fill(&m, x);
+		enum broker_verdict v = send(&b, &m, x->size, 0, &call, &e);
+		ok(v == (slow ? BROKER_LATER : BROKER_REPLY) && call.reply.head.req == 99,
+		        "%s that goes on is answered %s", broker_request_name(x->type),
+		        slow ? "later" : "with that");
+	}
+	root.later = false;
+}
+
 /* Every byte of every message, eight values each. */
 static void test_mutations(void)
 {
@@ -496,6 +514,7 @@ int main(void)
 	test_table();
 	test_unknown_types();
 	test_hello();
+	test_later();
 	test_mutations();
 	test_make_fields();
 	test_paths();

@@ -15,8 +15,9 @@
 static struct poller poller;
 static struct reaper reaper;
 static struct laters laters;
-static const struct jail_make msg;
+static struct jail_make msg;
 static int asked, told;
+static struct jail_make last;
 
 static int add(const char *session, const struct disks_job *from)
 {
@@ -29,8 +30,8 @@ static int add(const char *session, const struct disks_job *from)
 static void again(void *ctx, const struct jail_make *m, int exec_fd)
 {
 	(void)ctx;
-	(void)m;
 	(void)exec_fd;
+	last = *m;
 	struct disks_opened o;
 	struct err e = {0};
 	asked++;
@@ -84,6 +85,38 @@ static void failing(void)
 	struct disks_opened o;
 	struct err e;
 	ok(laters.count == 0 && laters_outcome(&laters, &o, &e) == 0, "nothing waits any more");
+}
+
+static struct policy_set *set_of(uint64_t generation, const char *first, const char *second)
+{
+	struct policy_set *s = xcalloc(1, sizeof(*s) + 2 * sizeof(struct policy));
+	s->generation = generation;
+	s->count = 2;
+	(void)str_copy(s->policies[0].name, sizeof(s->policies[0].name), first);
+	(void)str_copy(s->policies[1].name, sizeof(s->policies[1].name), second);
+	return s;
+}
+
+/* Policies are read again while requests wait: one that is as it was keeps its requests. */
+static void followed(void)
+{
+	auto_free struct policy_set *old = set_of(4, "same", "changed");
+	auto_free struct policy_set *now = set_of(5, "changed", "same");
+	now->policies[0].flags = POLICY_DEBUG;
+	for (uint32_t i = 0; i < old->count; i++) {
+		struct disks_job job = DISKS_JOB_NONE;
+		job.step = DISKS_FILL;
+		job.job.child = start("/bin/false", NULL);
+		msg.policy = i;
+		msg.policy_generation = old->generation;
+		must(add("ses_followed", &job) == 0, "a request under '%s'", old->policies[i].name);
+		laters_follow(&laters, old, now);
+		run(20000);
+		ok(i == 0 ? last.policy == 1 && last.policy_generation == 5
+		          : last.policy == 1 && last.policy_generation == 4,
+		        "is asked again with number %u of generation %llu", last.policy,
+		        (unsigned long long)last.policy_generation);
+	}
 }
 
 static void full(void)
@@ -159,6 +192,7 @@ int main(void)
 	laters.again = again;
 	laters.promised = promised;
 	failing();
+	followed();
 	full();
 	undying_child();
 	int fds = fd_count();
