@@ -3,10 +3,11 @@
  *
  * The release of a packet socket waits for an RCU grace period: 12 to 20 ms in
  * which a single-threaded daemon would do nothing else, for every jail that ends;
- * the last close of a mount namespace takes up to one more.  So such descriptors
+ * the last close of a mount namespace takes up to one more; that of an image unmounts it and waits
+ * for its disk.  So such descriptors
  * are given to a small process without privileges, whose
  * threads hold each a moment longer than agentbox-egress needs to let go of its
- * copy, and then pay the wait.
+ * copy, and then pay the wait.  There are more of them while some are stuck.
  */
 #ifndef JAIL_CLOSER_H
 #define JAIL_CLOSER_H
