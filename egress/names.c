@@ -107,8 +107,8 @@ const struct policy_inject *names_injected(const struct names *t, const char *ho
 
 static bool is_proxy(const struct names *t, const char *host, size_t n)
 {
-	return (t->book->policy.flags & POLICY_PROXY) && n == strlen(EGRESS_PROXY_NAME) &&
-	       strncasecmp(host, EGRESS_PROXY_NAME, n) == 0;
+	return (t->book->policy.flags & POLICY_PROXY) && n == strlen(POLICY_PROXY_NAME) &&
+	       strncasecmp(host, POLICY_PROXY_NAME, n) == 0;
 }
 
 int names_rule(const struct names *t, const char *host, size_t n, unsigned port)
@@ -156,7 +156,7 @@ struct name_ref names_at(const struct names *t, uint32_t ipv4)
 		return (struct name_ref){NAME_INJECT, i, i->host};
 	}
 	if (ipv4 == EGRESS_PROXY && (p->flags & POLICY_PROXY))
-		return (struct name_ref){NAME_PROXY, NULL, EGRESS_PROXY_NAME};
+		return (struct name_ref){NAME_PROXY, NULL, POLICY_PROXY_NAME};
 	const struct name *it = ipv4 >= EGRESS_NAMES && ipv4 - EGRESS_NAMES < NAMES_SLOTS
 	                                ? in_slot(t, (uint16_t)(ipv4 - EGRESS_NAMES))
 	                                : NULL;

@@ -39,7 +39,7 @@ static void refuse(struct proxy_conn *c, int status, const char *fmt, ...)
 	va_end(ap);
 	auto_buf struct buf out = BUF_INIT(8192);
 	http_answer(&out, status, reason);
-	const struct report_of what = {.host = c->host[0] ? c->host : EGRESS_PROXY_NAME,
+	const struct report_of what = {.host = c->host[0] ? c->host : POLICY_PROXY_NAME,
 	        .port = c->host[0] ? c->port : POLICY_PROXY_PORT,
 	        .protocol = EGRESS_PROTOCOL_TCP,
 	        .remedy = c->remedy,

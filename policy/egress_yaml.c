@@ -49,7 +49,7 @@ static int one_request(
 	if (!form_path_glob(path))
 		return keys_error(k, n->line,
 		        "request '%.60s' is not METHOD /PATH or /PATH, with * within a segment and "
-		        "** across them",
+		        "** across them (and no empty segment, . or ..)",
 		        n->text);
 	(void)str_copy(ret->path, sizeof(ret->path), path);
 	return 0;
@@ -62,6 +62,9 @@ static int add_requests(const struct keys_ctx *k, const struct yaml_node *list, 
 	if (!list)
 		return 0;
 	int r = keys_kind(k, list, YAML_SEQ);
+	if (r == 0 && list->count == 0)
+		r = keys_error(k, list->line,
+		        "'requests' is empty: leave it out for all requests, the entry for none");
 	yaml_each (n, list) {
 		if (r < 0)
 			return r;
@@ -220,6 +223,28 @@ static int rule_fits(
 	return 0;
 }
 
+/* The first rule for a name and port counts: another one after it that says something else would
+ * be there for nothing.  What groups bring is only filled in where nothing was said. */
+static int hidden(const struct keys_ctx *k, int line, const struct policy_rule *r,
+        const struct yaml_node *requests, const struct policy *p)
+{
+	for (uint32_t i = 0; i < p->nrules && r->host[0] && !r->group[0]; i++) {
+		const struct policy_rule *had = &p->rules[i];
+		bool same = !requests && !had->requests.n && had->protocol == r->protocol &&
+		            had->rate_bps == r->rate_bps && had->bytes == r->bytes &&
+		            had->ncidrs == r->ncidrs &&
+		            memcmp(had->cidrs, r->cidrs, sizeof(r->cidrs)) == 0;
+		for (uint32_t j = 0; j < r->nports && strcmp(had->host, r->host) == 0; j++)
+			if (!same && rule_has_port(had, r->ports[j]))
+				return keys_error(k, line,
+				        "%s%s:%u has a rule before this one%s%s, which alone would "
+				        "count",
+				        r->host[0] == '.' ? "*" : "", r->host, r->ports[j],
+				        had->group[0] ? " by @" : "", had->group);
+	}
+	return 0;
+}
+
 static int add_rule(const struct keys_ctx *k, int line, const struct policy_rule *r,
         const struct yaml_node *requests, struct policy *p)
 {
@@ -228,7 +253,9 @@ static int add_rule(const struct keys_ctx *k, int line, const struct policy_rule
 		        k, line, "a policy has room for %d rules, groups opened", POLICY_RULES);
 	struct policy_rule *to = &p->rules[p->nrules];
 	*to = *r;
-	int e = add_requests(k, requests, p, &to->requests);
+	int e = hidden(k, line, r, requests, p);
+	if (e == 0)
+		e = add_requests(k, requests, p, &to->requests);
 	p->nrules += e == 0;
 	return e;
 }
@@ -353,7 +380,7 @@ static const struct key inject_rows[] = {
                 .offset = offsetof(struct policy_inject, header),
                 .size = sizeof(((struct policy_inject *)NULL)->header),
                 .form = form_header,
-                .want = "a header name in lower case",
+                .want = "a header name in lower case, and none that frames the request",
                 .doc = "Header that carries the secret; what the jail sent there is dropped."},
         {.name = "prefix",
                 .type = KEY_FIXED,
@@ -524,22 +551,36 @@ static bool add_port(struct policy *p, uint16_t port)
 	return true;
 }
 
-/* An injected name belongs to us alone: a rule for it would make two of one name. */
-static int injected_alone(
-        const struct keys_ctx *k, const struct yaml_node *allow, const struct policy *p)
+static bool takes_proxy(const struct policy *p, const char *host)
 {
-	for (uint32_t i = 0; i < p->ninject; i++)
+	return (p->flags & POLICY_PROXY) && strcmp(host, POLICY_PROXY_NAME) == 0;
+}
+
+/* An injected name belongs to us alone, and so does the proxy's: a rule for it would make two of
+ * one name. */
+static int names_apart(const struct keys_ctx *k, int line, const struct policy *p)
+{
+	bool proxy = false;
+	for (uint32_t r = 0; r < p->nrules; r++)
+		proxy |= takes_proxy(p, p->rules[r].host);
+	for (uint32_t i = 0; i < p->ninject; i++) {
+		proxy |= takes_proxy(p, p->inject[i].host);
 		for (uint32_t r = 0; r < p->nrules; r++)
 			if (strcmp(p->rules[r].host, p->inject[i].host) == 0)
-				return keys_error(k, allow ? allow->line : 1,
-				        "%s is both in `allow` and in `inject`", p->rules[r].host);
+				return keys_error(k, line, "%s is both in `allow` and in `inject`",
+				        p->rules[r].host);
+	}
+	if (proxy)
+		return keys_error(
+		        k, line, POLICY_PROXY_NAME " is the name of the proxy (egress.proxy)");
 	return 0;
 }
 
 int egress_settle(const struct keys_ctx *k, const struct yaml_node *root, struct policy *p)
 {
 	const struct yaml_node *allow = yaml_path(root, "egress.allow");
-	int line = allow ? allow->line : root->line;
+	const struct yaml_node *inject = yaml_path(root, "egress.inject");
+	int line = allow ? allow->line : inject ? inject->line : root->line;
 	p->nports = 0;
 	memset(p->ports, 0, sizeof(p->ports));
 	for (uint32_t i = 0; i < p->nrules; i++)
@@ -554,5 +595,5 @@ int egress_settle(const struct keys_ctx *k, const struct yaml_node *root, struct
 		return keys_error(
 		        k, line, "egress.proxy needs a port, and %d are taken", POLICY_PORTS);
 	qsort(p->ports, p->nports, sizeof(p->ports[0]), by_number);
-	return injected_alone(k, allow, p);
+	return names_apart(k, line, p);
 }

@@ -137,11 +137,24 @@ bool form_asked_host(const char *text)
 	return ipv6(text, n) || asked_name(text);
 }
 
+/* Segments that no request may have (policy/rules.c, egress/http.c): a rule with them is never met.
+ */
+static bool dotted_or_empty(const char *path)
+{
+	for (const char *p = strchr(path, '/'); p; p = strchr(p + 1, '/')) {
+		size_t dots = strspn(p + 1, ".");
+		if (p[1] == '/' || ((dots == 1 || dots == 2) && strchr("/;", p[1 + dots])))
+			return true;
+	}
+	return false;
+}
+
 bool form_path_glob(const char *text)
 {
 	size_t n = strlen(text);
 	return n > 0 && n < POLICY_PATH_MAX && (text[0] == '/' || text[0] == '*') &&
-	       !strstr(text, "***") && !strpbrk(text, " ?#\\%") && form_printable(text);
+	       !strstr(text, "***") && !strpbrk(text, " ?#\\%") && form_printable(text) &&
+	       !dotted_or_empty(text);
 }
 
 bool form_url(const char *text)
@@ -177,7 +190,14 @@ bool form_url(const char *text)
 
 bool form_header(const char *text)
 {
+	/* What says where a message goes and how long it is. */
+	static const char *const ours[] = {"accept-encoding", "connection", "content-length",
+	        "expect", "host", "keep-alive", "proxy-connection", "te", "trailer",
+	        "transfer-encoding", "upgrade"};
 	size_t n = strlen(text);
+	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+		if (strcmp(text, ours[i]) == 0)
+			return false;
 	return n > 0 && n < 64 && strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-_") == n;
 }
 

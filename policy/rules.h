@@ -19,6 +19,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define POLICY_PROXY_NAME "proxy.agentbox"
+
 enum {
 	POLICY_RULES = 128,
 	RULE_PORTS = 4,

@@ -71,10 +71,9 @@ struct egress_secret {
 };
 
 /* Addresses inside the jail. */
-#define EGRESS_RESOLVER   "198.18.0.1" /* in /etc/resolv.conf; AnyIP brings any resolver here too */
-#define EGRESS_SYNTHETIC  0xc6120100u  /* 198.18.1.0: injected host i of the policy is this + i */
-#define EGRESS_NAMES      0xc6128000u  /* 198.18.128.0/17: names of rules */
-#define EGRESS_PROXY      0xc6120002u  /* 198.18.0.2 */
-#define EGRESS_PROXY_NAME "proxy.agentbox"
+#define EGRESS_RESOLVER  "198.18.0.1" /* in /etc/resolv.conf; AnyIP brings any resolver here too */
+#define EGRESS_SYNTHETIC 0xc6120100u  /* 198.18.1.0: injected host i of the policy is this + i */
+#define EGRESS_NAMES     0xc6128000u  /* 198.18.128.0/17: names of rules */
+#define EGRESS_PROXY     0xc6120002u  /* 198.18.0.2 */
 
 #endif

@@ -76,6 +76,9 @@ static void inherited(void)
 	ok(parse("extends: demo\negress: { allow: [a.b] }\n") == 0 && parsed->nrules == 1 &&
 	                parsed->ninject == 1,
 	        "a list replaces its own kind alone");
+	ok(parse("egress: { allow: [a.b, a.b, { host: registry.npmjs.org, bytes: 1G }, '@npm', "
+	         "'@npm', { host: c.d, protocol: http, requests: [/.x/..a/**/] }] }\n") == 0,
+	        "the same twice, and groups after what was said by oneself: %s", err.text);
 	ok(parse("egress: { allow: [] }\n") == 0 && parsed->nrules == 0, "an empty list is fine");
 }
 
@@ -106,6 +109,24 @@ static void wrong(void)
 	        {"allow: [{ host: a.b, protocol: http, requests: [GTE /] }]", "did you mean 'GET'"},
 	        {"allow: [{ host: a.b, protocol: http, requests: [GET x] }]", "METHOD /PATH"},
 	        {"allow: [{ host: a.b, protocol: http, requests: ['GET /***'] }]", "METHOD /PATH"},
+	        {"allow: [{ host: a.b, protocol: http, requests: [GET /a//b] }]",
+	                "no empty segment"},
+	        {"allow: [{ host: a.b, protocol: http, requests: ['/**/../b'] }]", ". or .."},
+	        {"allow: [{ host: a.b, protocol: http, requests: [/a/.] }]", ". or .."},
+	        {"allow: [{ host: a.b, protocol: http, requests: [] }]", "'requests' is empty"},
+	        {"allow: [{ host: a.b, protocol: http, requests: [/x] }, 'a.b:80']",
+	                "a.b:80 has a rule before this one, which alone would count"},
+	        {"allow: [a.b, { host: a.b, rate: 5M }]", "a.b:443 has a rule before"},
+	        {"allow: ['*.a.b', { host: '*.a.b', ports: [1, 443], protocol: http }]",
+	                "*.a.b:443 has a rule before"},
+	        {"allow: ['@npm', { host: registry.npmjs.org, bytes: 1G }]", "one by @npm, which"},
+	        {"{ allow: [proxy.agentbox], proxy: true }", "is the name of the proxy"},
+	        {"{ inject: [{ host: proxy.agentbox, upstream: 'https://a.b' }], proxy: true }",
+	                "is the name of the proxy"},
+	        {"inject: [{ host: a.b, upstream: 'https://c.d', header: host, secret: K }]",
+	                "none that frames the request"},
+	        {"inject: [{ host: a.b, upstream: 'https://c.d', requests: [] }]",
+	                "'requests' is empty"},
 	        {"allow: [{ host: a.b, terminate: true }]", "unknown key 'terminate'"},
 	        {"allow: [anthropic.agentbox]", "both in `allow` and in `inject`"},
 	        {"allow: [[a.b]]", "HOST[:PORT], @GROUP or a map"},
