@@ -39,6 +39,13 @@ mixed.example $OUTSIDE,10.1.2.3
 rebound.example $OUTSIDE>127.0.0.1
 inside.example 198.41.0.1
 Y
+cat >"$T/etc/harnesses/late.md" <<'Y'
+---
+backend: exec
+policy: web
+command: [sh, -c, 'touch up; while [ ! -e go ]; do sleep 0.2; done; echo "answered $(printf hi | timeout 20 socat - tcp:good.example:7)"']
+---
+Y
 : >"$T/etc/agentboxd.yaml"
 start_daemon --config "$T/etc/agentboxd.yaml" || { echo 'not ok 1 - start'; echo 1..1; exit 1; }
 
@@ -130,7 +137,6 @@ except OSError: pass
 print("fast" if max(worst,time.monotonic()-t)<2 else "slow %.3f" % worst)
 E')" fast
 
-mkfifo "$T/line"
 # The process that relays is killed while it does: jails stay, new connections work.
 abctl jail --policy web -- sh -c 'curl -sS -m 60 http://good.example/slow >/tmp/a 2>/tmp/b; echo "cut $?"; for i in 1 2 3 4 5 6 7 8 9 10; do curl -sS -m 9 https://good.example/x && exit; sleep 0.3; done' >"$T/out" 2>&1 &
 slow=$!
@@ -148,15 +154,15 @@ stop_daemon
 BIN=$T/bin
 start_daemon --config "$T/etc/agentboxd.yaml" --share "$T/share" || { echo 'not ok - start again'; exit 1; }
 BIN=$built
-abctl jail --policy web -- sh -c 'echo up; read -r line; printf hi | timeout 20 socat - tcp:good.example:7' <"$T/line" >"$T/out" 2>/dev/null &
+# A run: commands of clients end with the supervisor, which is replaced with the rest.
+abctl run late -s late/one -p x --json >"$T/out" 2>/dev/null &
 after=$!
-exec 8>"$T/line"
-wait_for 20 grep -q up "$T/out"
+ok 'a run that waits' wait_for 60 abctl exec late/one -- test -e /workspace/up
 for f in agentboxd agentbox-egress; do cp "$built/$f" "$T/bin/$f.new" && mv "$T/bin/$f.new" "$T/bin/$f"; done
 ok 'new programs' abctl reload
-echo go >&8
-exec 8>&-
+ok 'in use' wait_for 60 grep -q 'takes over from here' "$T/log"
+ok 'the run is still there' wait_for 60 abctl exec late/one -- touch /workspace/go
 wait $after
-like 'the listeners of a living jail go on to them' "$(cat "$T/out")" '^hi'
+like 'the listeners of a living jail go on to them' "$(cat "$T/out")" 'answered hi'
 is 'nothing went wrong on the way' "$(grep ' error: ' "$T/log" | grep -vc 'ended with signal 9')" 0
 finish
