@@ -128,8 +128,10 @@ int local_lint(const struct cli *cli, const char *const *argv)
 		return become(argv);
 	auto_free char *out = NULL;
 	int code = capture(argv, &out);
-	/* A file that cannot be read is told on stderr; what was found in the others stays. */
-	if (code != EXIT_DONE && code != EXIT_FAILED && (code != EXIT_USAGE || !out || !*out))
+	/* A file that cannot be read is told on stderr; what was found in the others stays, also
+	 * that it is nothing.  argv: lint KIND FILE FILE... */
+	bool several = argv[2] && argv[3];
+	if (code != EXIT_DONE && code != EXIT_FAILED && (code != EXIT_USAGE || !several))
 		return code;
 	auto_buf struct buf json = BUF_INIT(JSON_MAX);
 	struct jw w = JW_INIT(&json);

@@ -98,6 +98,7 @@ usage 'also as JSON' 'none.md: No such file' harness lint "$T/none.md" --json
 usage 'a policy file that is not there' 'none.yaml: No such file' policy lint "$T/none.yaml"
 usage 'a directory' 'Is a directory' policy lint "$T"
 like 'with what is wrong in the others' "$(abctl harness lint --json "$T/none.md" "$T/key.md" 2>/dev/null)" '"line": ?3'
+is 'also that it is nothing' "$(abctl harness lint --json "$T/none.md" harnesses/hello.md 2>/dev/null)" '{"ok":false,"messages":[]}'
 is 'a file without end' "$(abctl harness lint /dev/zero)" '/dev/zero: larger than 1024 KiB'
 abctl harness lint "$T/none.md" "$T/key.md" >"$T/out" 2>"$T/err"
 is 'one of two that is not there' $? 100
