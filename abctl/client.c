@@ -1,5 +1,5 @@
 #include "abctl/client.h"
-#include "abctl/http1.h"
+#include "base/http1.h"
 #include "base/fd.h"
 #include "base/limits.h"
 #include "base/mem.h"
@@ -125,8 +125,10 @@ int client_pump(struct client *c, struct err *e)
 	while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return err_errno(e, "reading from the daemon");
+	if (n == 0 && http1_eof(&c->http, e) < 0)
+		return err_set(e, e->code, "the daemon closed the connection in the middle");
 	if (n == 0)
-		return http1_eof(&c->http, e);
+		return 0;
 	ssize_t used = http1_feed(&c->http, p, (size_t)n, &c->body, e);
 	if (used < 0)
 		return (int)used;

@@ -2,7 +2,7 @@
  * Any bytes as the daemon's answer, whole and in pieces: both must mean the
  * same.  What follows a 101 is taken apart as frames.
  */
-#include "abctl/http1.h"
+#include "base/http1.h"
 
 #include "abctl/frames.h"
 #include "base/mem.h"

@@ -1,4 +1,4 @@
-#include "abctl/http1.h"
+#include "base/http1.h"
 #include "tests/t.h"
 
 /* Canned answers, each fed whole and split at every byte: the result must not differ. */
@@ -162,10 +162,42 @@ static void fields_and_limits(void)
 	http1_done(&many);
 }
 
+static int note(void *ctx, const char *name, const char *value, struct err *e)
+{
+	if (value && strcmp(value, "no") == 0)
+		return err_set(e, -EBADMSG, "refused");
+	return buf_printf(ctx, "%s=%s;", name ? name : "-", value ? value : "-");
+}
+
+static void all_fields(void)
+{
+	static const char head[] = "HTTP/1.1 103 Early\r\nLink: a\r\n\r\n"
+	                           "HTTP/1.1 200 OK\r\nA: 1\r\na:\t2 \r\n\r\n";
+	static const char *const bad[] = {
+	        "HTTP/1.1 200 OK\r\nA: no\r\n", "HTTP/1.1 200 OK\r\nA: b\0c\r\n"};
+	auto_buf struct buf seen = BUF_INIT(1000), body = BUF_INIT(10);
+	struct err e;
+	struct http1 h = HTTP1_INIT;
+	h.field = note;
+	h.ctx = &seen;
+	ok(http1_feed(&h, head, sizeof(head) - 1, &body, &e) == sizeof(head) - 1, "two heads");
+	is_str(seen.p, "Link=a;-=-;A=1;a=2;", "each field, and where the interim answer ends");
+	http1_done(&h);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct http1 x = HTTP1_INIT;
+		x.field = note;
+		x.ctx = &seen;
+		ok(http1_feed(&x, bad[i], i ? 25 : strlen(bad[i]), &body, &e) == -EBADMSG,
+		        "refused: %s", i ? "a NUL" : "by the caller");
+		http1_done(&x);
+	}
+}
+
 int main(void)
 {
 	canned();
 	upgrade();
 	fields_and_limits();
+	all_fields();
 	return done();
 }

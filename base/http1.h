@@ -1,12 +1,13 @@
 /*
  * http1.h - an HTTP/1.1 response, taken apart as its bytes come.
  *
- * Pure: no socket, no clock.  Feed it pieces of any size; the head is kept as
- * fields, the body is appended to a buffer of the caller, decoded.  After 101 it
- * stops at the end of the head: what is left belongs to the other protocol.
+ * Pure: no socket, no clock.  Feed it pieces of any size; of the head some fields
+ * are kept and all are told, the body is appended to a buffer of the caller,
+ * decoded.  After 101 it stops at the end of the head: what is left belongs to the
+ * other protocol.
  */
-#ifndef ABCTL_HTTP1_H
-#define ABCTL_HTTP1_H
+#ifndef BASE_HTTP1_H
+#define BASE_HTTP1_H
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -45,6 +46,10 @@ struct http1 {
 	char content_type[HTTP1_FIELD], upgrade[HTTP1_FIELD];
 	int64_t retry_after; /* seconds, -1 when absent */
 	struct buf line;     /* owned: the line so far */
+	/* Set by the caller, or NULL: told each field of the head, and (NULL, NULL) when those so
+	 * far were of an interim answer that another follows.  Negative: refused, with *e. */
+	int (*field)(void *ctx, const char *name, const char *value, struct err *e);
+	void *ctx;
 };
 
 #define HTTP1_INIT                                                                                 \

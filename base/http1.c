@@ -1,4 +1,4 @@
-#include "abctl/http1.h"
+#include "base/http1.h"
 #include "base/mem.h"
 
 #include <string.h>
@@ -85,11 +85,11 @@ static int header_line(struct http1 *h, struct err *e)
 	} else if (strcasecmp(name, "Retry-After") == 0 && digits(value, &number)) {
 		h->retry_after = (int64_t)number;
 	}
-	return 0;
+	return h->field ? h->field(h->ctx, name, value, e) : 0;
 }
 
 /* The blank line: what comes next? */
-static void head_over(struct http1 *h)
+static int head_over(struct http1 *h, struct err *e)
 {
 	if (h->status == 101)
 		h->state = HTTP1_UPGRADED;
@@ -97,6 +97,7 @@ static void head_over(struct http1 *h)
 		h->sized = h->chunked = false;
 		h->left = 0;
 		h->state = HTTP1_STATUS;
+		return h->field ? h->field(h->ctx, NULL, NULL, e) : 0;
 	} else if (h->head_only || h->status == 204 || h->status == 304)
 		h->state = HTTP1_DONE;
 	else if (h->chunked)
@@ -105,6 +106,7 @@ static void head_over(struct http1 *h)
 		h->state = HTTP1_UNTIL_CLOSE;
 	else
 		h->state = h->left ? HTTP1_SIZED : HTTP1_DONE;
+	return 0;
 }
 
 static int chunk_size(struct http1 *h, struct err *e)
@@ -130,12 +132,14 @@ static int handle_line(struct http1 *h, struct err *e)
 {
 	int r = 0;
 	bool blank = h->line.len == 0;
-	if (h->state == HTTP1_STATUS)
+	if (!blank && memchr(h->line.p, '\0', h->line.len))
+		r = err_set(e, -EBADMSG, "the answer has a line with a NUL");
+	else if (h->state == HTTP1_STATUS)
 		r = status_line(h, e);
 	else if (h->state == HTTP1_HEADERS && !blank)
 		r = header_line(h, e);
 	else if (h->state == HTTP1_HEADERS)
-		head_over(h);
+		r = head_over(h, e);
 	else if (h->state == HTTP1_CHUNK_SIZE)
 		r = blank ? err_set(e, -EBADMSG, "the answer has an empty chunk size")
 		          : chunk_size(h, e);
@@ -199,5 +203,5 @@ int http1_eof(struct http1 *h, struct err *e)
 		h->state = HTTP1_DONE;
 	if (h->state == HTTP1_DONE || h->state == HTTP1_UPGRADED)
 		return 0;
-	return err_set(e, -ECONNRESET, "the daemon closed the connection in the middle");
+	return err_set(e, -ECONNRESET, "the connection ended in the middle of the answer");
 }
