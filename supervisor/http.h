@@ -4,7 +4,9 @@
  * The ring accepts and polls the epoll descriptor of all connections.  What a
  * path means is the caller's matter (routes.h).
  *
- * A request reaches its handler when its body is complete.  The handler calls
+ * A request reaches its handler when its body is complete, or, where the service
+ * says HTTP_BODY_FLOWS, with its headers; then the body goes to the sink of
+ * http_take_body as it comes.  The handler calls
  * exactly one of http_reply, http_stream and http_upgrade, at once or later;
  * until then the request rests and costs no processor time.  Afterwards the
  * request is no longer the handler's, except that a stream's may be woken until
@@ -34,11 +36,13 @@ struct http;          /* the server */
 struct http_request;  /* one request, until it is answered */
 struct http_upgraded; /* a connection that speaks another protocol now */
 
+#define HTTP_BODY_FLOWS INT64_MAX
+
 /* What the server calls.  `ctx` is borrowed: for the life of the server. */
 struct http_service {
 	void *ctx;
-	/* The headers are there.  Returns the most bytes of body to take (0: none); negative:
-	 * refused, and answered by http_reply already. */
+	/* The headers are there.  Returns the most bytes of body to take (0: none), or
+	 * HTTP_BODY_FLOWS; negative: refused, and answered by http_reply already. */
 	int64_t (*headers)(void *ctx, struct http_request *r);
 	/* The body is there.  Answers now or later. */
 	void (*request)(void *ctx, struct http_request *r);
@@ -75,8 +79,23 @@ MUST_USE int http_query_flag(struct http_request *r, const char *name, bool *ret
 /* Calls `each` for every query parameter, decoded; NULL: what cannot be, or is not there. */
 void http_each_query(struct http_request *r,
         void (*each)(void *ctx, const char *name, const char *value), void *ctx);
+/* The query as it was sent, or NULL. */
+const char *http_raw_query(const struct http_request *r);
+/* Every header, in order; stops at a negative result and returns it. */
+int http_each_header(const struct http_request *r,
+        int (*each)(void *ctx, const char *name, const char *value), void *ctx);
 const char *http_header(const struct http_request *r, const char *name);
 const char *http_body(const struct http_request *r, size_t *ret_len); /* NUL-terminated */
+/* Of a request whose body flows; to be set by its handler, unless that answers at once. */
+struct http_sink {
+	/* The most bytes of the next push; 0: none before http_wake. */
+	size_t (*room)(void *ctx);
+	void (*push)(void *ctx, const char *p, size_t n);
+	void (*end)(void *ctx); /* that was all of it */
+	void *ctx;
+};
+void http_take_body(struct http_request *r, const struct http_sink *sink);
+bool http_has_body(const struct http_request *r); /* one is announced */
 const struct auth_peer *http_peer(const struct http_request *r);
 /* The route's parameters (routes.c sets them; n from 0), decoded; NULL beyond the last. */
 const char *http_param(const struct http_request *r, unsigned n);
@@ -107,9 +126,10 @@ struct http_source {
 	void *ctx;
 };
 /* length: bytes to come, or -1 where unknown (then chunked). */
+/* type: static, or NULL where the headers have it. */
 void http_stream(struct http_request *r, int status, const char *type, int64_t length,
         const struct http_source *source);
-void http_wake(struct http_request *r); /* of a stream; harmless when it is not waiting */
+void http_wake(struct http_request *r); /* of a stream or a body; harmless when it is not waiting */
 
 /* 101, then `start` with the socket (non-blocking; borrowed: until http_upgraded_close) and what
  * the client already sent behind its request (borrowed: for the call).  When the client leaves

@@ -103,8 +103,9 @@ bool http_conn_served(const struct http_conn *c)
 		return c->used && c->in.len == 0;
 	case HTTP_PHASE_WAIT:
 	case HTTP_PHASE_ANSWER: /* without a request: an upgraded one */
-		return !c->request || c->request->source.gone;
+		return !c->request || c->request->source.gone || c->request->flows;
 	case HTTP_PHASE_BODY:
+		return c->request->flows;
 	case HTTP_PHASE_END:
 		break;
 	}
@@ -151,6 +152,8 @@ static enum step malformed(struct http_conn *c, const struct err *e)
 	c->last = c->linger = true;
 	c->request->handled = true;
 	c->phase = HTTP_PHASE_WAIT;
+	if (c->request->flows) /* whoever takes its body hears of no end */
+		http_request_gone(c->request);
 	if (!c->request->answered)
 		h->service.malformed(h->service.ctx, c->request, e);
 	return STEP_ON;
@@ -166,6 +169,18 @@ static enum step cut_short(struct http_conn *c)
 	return malformed(c, &e);
 }
 
+/* The handler has it now, and sets the pace; where it answers at once the body is dropped as that
+ * of a refused one.  What take_head is to go on with. */
+static int64_t take_flow(struct http_conn *c)
+{
+	struct http *h = c->http;
+	struct http_request *r = c->request;
+	conns_enter(&h->conns, &c->conn, CONN_BUSY);
+	h->service.request(h->service.ctx, r);
+	r->flows = !r->answered;
+	return -1;
+}
+
 /* Before the body: is it worth reading? */
 static void take_head(struct http_conn *c)
 {
@@ -175,6 +190,8 @@ static void take_head(struct http_conn *c)
 	c->last = !r->keep_alive;
 	c->phase = HTTP_PHASE_BODY;
 	int64_t limit = h->service.headers(h->service.ctx, r);
+	if (limit == HTTP_BODY_FLOWS)
+		limit = take_flow(c);
 	r->handled = limit < 0;
 	r->body_limit = limit < 0 ? 0 : (size_t)limit;
 	r->body = (struct buf)BUF_INIT(r->body_limit);
@@ -238,6 +255,11 @@ static enum step read_head(struct http_conn *c)
 /* False: enough of it. */
 static bool take_body(struct http_request *r, const char *p, size_t n)
 {
+	if (r->flows) {
+		if (n > 0)
+			r->sink.push(r->sink.ctx, p, n);
+		return true;
+	}
 	if (!r->handled && !r->too_large && buf_put(&r->body, p, n) == 0)
 		return true;
 	r->too_large |= !r->handled;
@@ -251,6 +273,8 @@ static void dispatch(struct http_conn *c)
 	struct http_request *r = c->request;
 	conns_enter(&h->conns, &c->conn, CONN_BUSY);
 	c->phase = HTTP_PHASE_WAIT;
+	if (r->flows && !r->answered)
+		r->sink.end(r->sink.ctx);
 	if (r->handled)
 		return;
 	r->handled = true;
@@ -260,18 +284,26 @@ static void dispatch(struct http_conn *c)
 		h->service.request(h->service.ctx, r);
 }
 
+/* How much the next piece may have. */
+static size_t room(const struct http_request *r)
+{
+	size_t n = r->flows ? r->sink.room(r->sink.ctx) : HTTP_SCRATCH;
+	return n < HTTP_SCRATCH ? n : HTTP_SCRATCH;
+}
+
 /* > 0: some of it was read; 0: more must come; -errno. */
-static ssize_t read_piece(struct http_conn *c, bool *ret_enough)
+static ssize_t read_piece(struct http_conn *c, size_t max, bool *ret_enough)
 {
 	struct http_request *r = c->request;
 	struct buf *decoded = &c->http->decoded;
 	if (r->chunked) {
 		buf_clear(decoded);
-		ssize_t n = chunked_decode(&r->chunks, c->in.p, c->in.len, decoded, HTTP_SCRATCH);
+		ssize_t n = chunked_decode(&r->chunks, c->in.p, c->in.len, decoded, max);
 		*ret_enough = n >= 0 && !take_body(r, decoded->p, decoded->len);
 		return n;
 	}
 	size_t n = c->in.len < r->left ? c->in.len : (size_t)r->left;
+	n = n < max ? n : max;
 	r->left -= n;
 	*ret_enough = !take_body(r, c->in.p, n);
 	return (ssize_t)n;
@@ -282,9 +314,16 @@ static enum step read_body(struct http_conn *c)
 	struct http_request *r = c->request;
 	while (r->chunked ? !r->chunks.done : r->left > 0) {
 		bool enough;
-		if (c->in.len == 0)
+		size_t max = room(r);
+		if (r->flows && r->answered) { /* whose answer does not wait for the rest */
+			c->last = c->linger = true;
+			break;
+		}
+		if (max == 0 && c->hung_up)
+			return closed(c);
+		if (c->in.len == 0 || max == 0)
 			return STEP_REST;
-		ssize_t n = read_piece(c, &enough);
+		ssize_t n = read_piece(c, max, &enough);
 		if (n < 0) {
 			struct err e;
 			err_set(&e, -EINVAL, "the body's chunks are malformed");
@@ -312,7 +351,11 @@ static const char *phrase(int status)
 	        {200, "OK"},
 	        {202, "Accepted"},
 	        {204, "No Content"},
+	        {301, "Moved Permanently"},
+	        {302, "Found"},
+	        {304, "Not Modified"},
 	        {400, "Bad Request"},
+	        {401, "Unauthorized"},
 	        {403, "Forbidden"},
 	        {404, "Not Found"},
 	        {405, "Method Not Allowed"},
@@ -325,6 +368,7 @@ static const char *phrase(int status)
 	        {431, "Request Header Fields Too Large"},
 	        {500, "Internal Server Error"},
 	        {501, "Not Implemented"},
+	        {502, "Bad Gateway"},
 	        {503, "Service Unavailable"},
 	        {505, "HTTP Version Not Supported"},
 	};
@@ -349,7 +393,7 @@ static void begin_answer(struct http_conn *c)
 		buf_puts(to, "Transfer-Encoding: chunked\r\n");
 	else if (r->streams && r->stream_left >= 0)
 		buf_printf(to, "Content-Length: %lld\r\n", (long long)r->stream_left);
-	else if (!r->streams && r->status != 204 && !r->start)
+	else if (!r->streams && r->status != 204 && r->status != 304 && !r->start)
 		buf_printf(to, "Content-Length: %zu\r\n", r->reply.len);
 	if (r->start)
 		buf_puts(to, "Connection: Upgrade\r\n");
@@ -565,7 +609,8 @@ static enum step step(struct http_conn *c)
 		s = send_early(c);
 		if (s == STEP_REST)
 			s = read_body(c);
-		return s == STEP_REST ? read_more(c) : s;
+		/* What a sink does not take yet stays where it is, and in the socket. */
+		return s == STEP_REST && c->in.len == 0 ? read_more(c) : s;
 	case HTTP_PHASE_WAIT:
 		return wait_for_answer(c);
 	case HTTP_PHASE_ANSWER:

@@ -14,7 +14,6 @@
 
 enum {
 	HTTP_PARAMS = 4,
-	HTTP_HEADERS = 6,
 	/* What one recv takes, and one block of a stream with its frame. */
 	HTTP_SCRATCH = 64 << 10,
 };
@@ -98,10 +97,12 @@ struct http_request {
 	struct buf body;
 	size_t body_limit, discarded;
 	bool too_large, handled;
+	bool flows; /* its body goes to the sink as it comes */
+	struct http_sink sink;
 
 	bool answered;
 	int status;
-	struct http_pair headers[HTTP_HEADERS]; /* owned */
+	struct http_pair *headers; /* owned: of the answer */
 	size_t nheaders;
 	struct buf reply;
 	size_t reply_sent;

@@ -75,6 +75,7 @@ void http_request_free(struct http_request *r)
 	pairs_free(r->queries, r->nqueries);
 	free(r->queries);
 	pairs_free(r->headers, r->nheaders);
+	free(r->headers);
 	buf_done(&r->body);
 	buf_done(&r->reply);
 	free(r);
@@ -115,6 +116,25 @@ const char *http_header(const struct http_request *r, const char *name)
 	return NULL;
 }
 
+int http_each_header(const struct http_request *r,
+        int (*each)(void *ctx, const char *name, const char *value), void *ctx)
+{
+	int rc = 0;
+	for (size_t i = 0; rc >= 0 && i < r->nfields; i++)
+		rc = each(ctx, r->fields[i].name, r->fields[i].value);
+	return rc;
+}
+
+bool http_has_body(const struct http_request *r)
+{
+	return r->chunked || r->left > 0;
+}
+
+void http_take_body(struct http_request *r, const struct http_sink *sink)
+{
+	r->sink = *sink;
+}
+
 const char *http_body(const struct http_request *r, size_t *ret_len)
 {
 	*ret_len = r->body.len;
@@ -152,6 +172,11 @@ int http_add_param(struct http_request *r, const char *encoded, size_t n)
 }
 
 /* ---- the query ---- */
+
+const char *http_raw_query(const struct http_request *r)
+{
+	return r->query;
+}
 
 /* As forms send it: a plus is a blank. */
 static char *decode(const char *p, size_t n)
@@ -213,7 +238,7 @@ void http_each_query(struct http_request *r,
 
 void http_add_header(struct http_request *r, const char *name, const char *value)
 {
-	assert(r->nheaders < HTTP_HEADERS);
+	r->headers = xrealloc(r->headers, r->nheaders + 1, sizeof(*r->headers));
 	r->headers[r->nheaders++] = (struct http_pair){xstrdup(name), xstrdup(value)};
 }
 
@@ -252,7 +277,8 @@ void http_stream(struct http_request *r, int status, const char *type, int64_t l
 	r->streams = true;
 	r->stream_left = length;
 	r->gone = NULL;
-	http_add_header(r, "Content-Type", type);
+	if (type)
+		http_add_header(r, "Content-Type", type);
 	answer(r, status);
 }
 

@@ -127,9 +127,96 @@ static void echo(struct http_request *r)
 	http_reply(r, 200, "text/plain", &b);
 }
 
+/* A sink that takes little at once, and nothing while it is busy with that. */
+struct flow {
+	struct op op;
+	struct http_request *r; /* NULL once the client is gone */
+	size_t n, sum;
+	bool busy;
+};
+
+static void flow_on(struct op *op, int res, uint32_t flags)
+{
+	struct flow *f = container_of(op, struct flow, op);
+	(void)res;
+	(void)flags;
+	f->busy = false;
+	if (f->r)
+		http_wake(f->r);
+	else
+		free(f);
+}
+
+static size_t flow_room(void *ctx)
+{
+	const struct flow *f = ctx;
+	return f->busy ? 0 : 1000;
+}
+
+static void flow_push(void *ctx, const char *p, size_t n)
+{
+	struct flow *f = ctx;
+	if (f->busy || n > 1000 || n == 0)
+		say('!');
+	for (size_t i = 0; i < n; i++)
+		f->sum += (unsigned char)p[i];
+	f->n += n;
+	f->busy = true;
+	loop_timeout(loop, &f->op, 1, flow_on);
+}
+
+static void flow_gone(void *ctx)
+{
+	struct flow *f = ctx;
+	f->r = NULL;
+	say('w');
+	if (f->busy)
+		loop_cancel(loop, &f->op);
+	else
+		free(f);
+}
+
+static void flow_end(void *ctx)
+{
+	struct flow *f = ctx;
+	auto_buf struct buf b = BUF_INIT(100);
+	buf_printf(&b, "flown n=%zu sum=%zu", f->n, f->sum);
+	http_reply(take(f->r), 200, "text/plain", &b);
+	if (!f->busy)
+		free(f);
+}
+
+static int count_header(void *ctx, const char *name, const char *value)
+{
+	(void)name;
+	(void)value;
+	++*(int *)ctx;
+	return 0;
+}
+
+static void flow(struct http_request *r)
+{
+	auto_buf struct buf b = BUF_INIT(1000);
+	int headers = 0;
+	if (http_raw_query(r)) {
+		(void)http_each_header(r, count_header, &headers);
+		buf_printf(&b, "%s headers=%d", http_raw_query(r), headers);
+		http_reply(r, 413, "text/plain", &b);
+		return;
+	}
+	struct flow *f = xnew(struct flow);
+	f->r = r;
+	const struct http_sink sink = {
+	        .room = flow_room, .push = flow_push, .end = flow_end, .ctx = f};
+	http_take_body(r, &sink);
+	http_on_gone(r, flow_gone, f);
+}
+
 static int64_t on_headers(void *ctx, struct http_request *r)
 {
 	(void)ctx;
+	if (strcmp(http_path(r), "/flow") == 0)
+		return HTTP_BODY_FLOWS;
 	if (strncmp(http_path(r), "/refused", 8) == 0) {
 		http_reply(r, 404, NULL, NULL);
 		return -1;
@@ -155,6 +242,8 @@ static void on_request(void *ctx, struct http_request *r)
 	} else if (strcmp(path, "/flood") == 0) {
 		struct http_source s = {.pull = pull_flood, .gone = gone};
 		http_stream(r, 200, "text/plain", -1, &s);
+	} else if (strcmp(path, "/flow") == 0) {
+		flow(r);
 	} else if (strcmp(path, "/up") == 0) {
 		http_upgrade(r, "test", upgraded, NULL);
 	} else if (strcmp(path, "/quit") == 0) {
@@ -455,6 +544,47 @@ static void test_upgrade(void)
 	ok(strstr(a, "up:extra"), "what was sent ahead is not lost");
 }
 
+/* The handler has the request before its body is there, and sets the pace. */
+static void test_flow(int heard)
+{
+	auto_close int fd = dial();
+	char piece[5000], want[64];
+	size_t sum = 0;
+	for (size_t i = 0; i < sizeof(piece); i++)
+		sum += (unsigned char)(piece[i] = (char)(i % 251));
+	put(fd, "POST /flow HTTP/1.1\r\n" H "Content-Length: 100000\r\n\r\n");
+	for (int i = 0; i < 20; i++)
+		if (send(fd, piece, sizeof(piece), MSG_NOSIGNAL) != sizeof(piece))
+			ok(0, "sent");
+	snprintf(want, sizeof(want), "flown n=100000 sum=%zu", 20 * sum);
+	ok(strstr(get(fd, "sum="), want), "a body that flows is taken piece by piece");
+	put(fd, "POST /flow HTTP/1.1\r\n" H "Transfer-Encoding: chunked\r\n\r\n");
+	put(fd, "5\r\nabcde\r\n7d0\r\n");
+	for (int i = 0; i < 2000; i++)
+		put(fd, "x");
+	put(fd, "\r\n0\r\n\r\n");
+	snprintf(want, sizeof(want), "flown n=2005 sum=%d", 2000 * 'x' + 495);
+	ok(strstr(get(fd, "sum="), want), "in chunks, on the same connection");
+	put(fd, "POST /flow HTTP/1.1\r\n" H "\r\n");
+	ok(strstr(get(fd, "sum="), "flown n=0 sum=0"), "one that is not there");
+	put(fd, "POST /flow?a=b+c&d&e=%2f HTTP/1.1\r\n" H "Content-Length: 5\r\n\r\nabcde");
+	ok(strstr(get(fd, "headers="), "a=b+c&d&e=%2f headers=2"),
+	        "answered at once, with the query as it was sent");
+	put(fd, "GET /x HTTP/1.1\r\n" H "\r\n");
+	ok(strstr(get(fd, "role="), "GET /x q=- n=0"), "and the body dropped");
+	int left = dial();
+	put(left, "POST /flow HTTP/1.1\r\n" H "Content-Length: 100000\r\n\r\nabc");
+	int broken = dial();
+	put(broken,
+	        "POST /flow HTTP/1.1\r\n" H "Transfer-Encoding: chunked\r\n\r\n5\r\nabcdeX\r\n");
+	ok(strstr(get(broken, "400"), "HTTP/1.1 400") && hear(heard) == 'w',
+	        "chunks that are none: answered, and told of");
+	fd_close(broken);
+	millis(200); /* else it has left before it asked */
+	fd_close(left);
+	ok(hear(heard) == 'w', "a client that leaves in the middle is told of");
+}
+
 static void test_crowd(void)
 {
 	enum { CROWD = LIMIT_CONNECTIONS };
@@ -522,6 +652,7 @@ int main(void)
 	test_large();
 	test_rude(p[0]);
 	test_upgrade();
+	test_flow(p[0]);
 	test_crowd();
 	/* Ends with a request that waits and a stream that runs. */
 	auto_close int waits = dial();
