@@ -535,20 +535,24 @@ const struct key_table egress_keys = KEY_TABLE(egress_rows);
 
 /* ---- the whole ---- */
 
-static int by_number(const void *a, const void *b)
+bool ports_add(uint16_t *ports, uint32_t *n, uint32_t max, uint16_t port)
 {
-	return *(const uint16_t *)a - *(const uint16_t *)b;
+	uint32_t at = 0;
+	while (at < *n && ports[at] < port)
+		at++;
+	if (at < *n && ports[at] == port)
+		return true;
+	if (*n == max)
+		return false;
+	memmove(ports + at + 1, ports + at, (*n - at) * sizeof(*ports));
+	ports[at] = port;
+	++*n;
+	return true;
 }
 
 static bool add_port(struct policy *p, uint16_t port)
 {
-	for (uint32_t i = 0; i < p->nports; i++)
-		if (p->ports[i] == port)
-			return true;
-	if (p->nports == POLICY_PORTS)
-		return false;
-	p->ports[p->nports++] = port;
-	return true;
+	return ports_add(p->ports, &p->nports, POLICY_PORTS, port);
 }
 
 static bool takes_proxy(const struct policy *p, const char *host)
@@ -594,6 +598,5 @@ int egress_settle(const struct keys_ctx *k, const struct yaml_node *root, struct
 	if ((p->flags & POLICY_PROXY) && !add_port(p, POLICY_PROXY_PORT))
 		return keys_error(
 		        k, line, "egress.proxy needs a port, and %d are taken", POLICY_PORTS);
-	qsort(p->ports, p->nports, sizeof(p->ports[0]), by_number);
 	return names_apart(k, line, p);
 }

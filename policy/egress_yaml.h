@@ -20,4 +20,7 @@ extern const struct key_table egress_keys; /* offsets within struct policy */
 MUST_USE int egress_settle(
         const struct keys_ctx *k, const struct yaml_node *root, struct policy *p);
 
+/* Keeps the list ascending and each port once.  False: there is no room for another. */
+bool ports_add(uint16_t *ports, uint32_t *n, uint32_t max, uint16_t port);
+
 #endif

@@ -61,6 +61,22 @@ uint32_t policy_wanted(const struct policy *p)
 	return p->required | warned;
 }
 
+bool policy_inbound(const struct policy *p, unsigned port)
+{
+	for (uint32_t i = 0; i < p->ninbound; i++)
+		if (p->inbound[i] == port)
+			return true;
+	return false;
+}
+
+bool policy_serves(const struct policy *p, unsigned port)
+{
+	for (uint32_t i = 0; i < p->nports; i++)
+		if (p->ports[i] == port)
+			return true;
+	return port == 53 || port == 80 || port == 443;
+}
+
 static const struct {
 	const char *name;
 	size_t offset;

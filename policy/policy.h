@@ -29,6 +29,7 @@ enum {
 	POLICY_INSNS = 1024, /* 238 is the size of the default filter as one tree */
 	POLICY_SECRETS = 32,
 	POLICY_EXPOSED = 32,
+	POLICY_INBOUND = 16,
 };
 
 /* Zero means: no limit of ours.  Narrowing takes the smaller non-zero value. */
@@ -108,10 +109,12 @@ struct policy {
 	struct policy_mount mounts[POLICY_MOUNTS];
 	struct policy_bindable bindable[POLICY_BINDABLE];
 	struct policy_inject inject[POLICY_INJECTS];
-	uint32_t nrules, nrequests, nports, pad;
+	uint32_t nrules, nrequests, nports, ninbound;
 	struct policy_rule rules[POLICY_RULES];
 	struct policy_request requests[POLICY_REQUESTS];
-	uint16_t ports[POLICY_PORTS]; /* of rules, without 53, 80 and 443; ascending */
+	uint16_t ports[POLICY_PORTS];     /* of rules, without 53, 80 and 443; ascending */
+	uint16_t inbound[POLICY_INBOUND]; /* listeners of the jail's own that clients may reach;
+	                                     ascending, and none that egress serves */
 	struct budget budgets[BUDGET_SCOPES];
 	struct sock_filter bpf[POLICY_INSNS]; /* loaded as it is by PID 1's maker */
 };
@@ -172,6 +175,11 @@ MUST_USE int policy_met(const struct policy *p, uint32_t have,
 /* Bits of enum layer whose absence is worth saying: what is required, and what is warned about, but
  * no limit that the policy does not set. */
 uint32_t policy_wanted(const struct policy *p);
+
+/* May clients of the control socket reach the jail's own listener on this port? */
+bool policy_inbound(const struct policy *p, unsigned port);
+/* Is it egress that answers on this port inside, whoever connects? */
+bool policy_serves(const struct policy *p, unsigned port);
 
 /* What was asked must not be more than what root gives: fails naming the limit otherwise.
  * `asked` zero fields mean "as the policy says".  *ret is the smaller of both. */

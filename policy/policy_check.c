@@ -265,6 +265,15 @@ static int ports_check(const struct policy *p, struct err *e)
 	return 0;
 }
 
+static int inbound_check(const struct policy *p, struct err *e)
+{
+	for (uint32_t i = 0; i < p->ninbound; i++)
+		if (p->inbound[i] == 0 || (i && p->inbound[i] <= p->inbound[i - 1]) ||
+		        policy_serves(p, p->inbound[i]))
+			return bad(e, "ports", "are not ascending or are those of egress");
+	return 0;
+}
+
 static int rules_check(const struct policy *p, struct err *e)
 {
 	int r = 0;
@@ -302,7 +311,8 @@ static int policy_head_check(const struct policy *p, struct err *e)
 		return bad(e, "root", "and image do not go together");
 	if (p->nmounts > POLICY_MOUNTS || p->nbindable > POLICY_BINDABLE ||
 	        p->ninject > POLICY_INJECTS || p->nrules > POLICY_RULES ||
-	        p->nrequests > POLICY_REQUESTS || p->nports > POLICY_PORTS)
+	        p->nrequests > POLICY_REQUESTS || p->nports > POLICY_PORTS ||
+	        p->ninbound > POLICY_INBOUND)
 		return bad(e, "counts", "are out of range");
 	return 0;
 }
@@ -318,6 +328,8 @@ int policy_check(const struct policy *p, struct err *e)
 		r = inject_check(p, i, e);
 	if (r == 0)
 		r = rules_check(p, e);
+	if (r == 0)
+		r = inbound_check(p, e);
 	return r == 0 ? bpf_check(p->bpf, p->ninsns, e) : r;
 }
 

@@ -203,6 +203,24 @@ static int set_inner_root(const struct keys_ctx *k, const struct yaml_node *n, v
 	return set_word(k, n, obj, words, POLICY_INNER_ROOT_PACKAGES);
 }
 
+static int set_inbound(const struct keys_ctx *k, const struct yaml_node *n, void *obj)
+{
+	struct policy *p = obj;
+	const struct key row = {.name = "port", .type = KEY_U32, .min = 1, .max = 65535};
+	int r = keys_counted(k, n, POLICY_INBOUND);
+	p->ninbound = 0;
+	memset(p->inbound, 0, sizeof(p->inbound));
+	yaml_each (it, n) {
+		uint32_t port = 0;
+		if (r == 0)
+			r = keys_set(k, &row, it, &port);
+		if (r < 0)
+			return r;
+		(void)ports_add(p->inbound, &p->ninbound, POLICY_INBOUND, (uint16_t)port);
+	}
+	return r;
+}
+
 /* ---- layers ---- */
 
 static const char *const layer_words[] = {"require", "warn", NULL};
@@ -316,6 +334,13 @@ static const struct key policy_rows[] = {
                 .doc = "What a host must have.  `limits` and `isolation` stand for all layers of "
                        "that kind; isolation is relaxed layer by layer only."},
         {.name = "egress", .type = KEY_MAP, .sub = &egress_keys},
+        {.name = "ports",
+                .type = KEY_OTHER,
+                .set = set_inbound,
+                .want = "list of ports, at most 16",
+                .dflt = "[]",
+                .doc = "TCP ports on which clients of the control socket may reach a listener of "
+                       "the jail."},
 };
 const struct key_table policy_keys = KEY_TABLE(policy_rows);
 
@@ -376,6 +401,18 @@ static int root_fits(const struct keys_ctx *k, const struct yaml_node *root, con
 	return 0;
 }
 
+/* The rules may come after the ports, or from what is extended. */
+static int ports_fit(const struct keys_ctx *k, const struct yaml_node *root, const struct policy *p)
+{
+	const struct yaml_node *n = yaml_get(root, "ports");
+	for (uint32_t i = 0; i < p->ninbound; i++)
+		if (policy_serves(p, p->inbound[i]))
+			return keys_error(k, n ? n->line : root->line,
+			        "ports: %u is agentbox-egress's inside a jail, not a program's",
+			        p->inbound[i]);
+	return 0;
+}
+
 /* Who shares inodes neither needs the layer nor is warned of its absence. */
 static int inodes_fit(const struct keys_ctx *k, const struct yaml_node *root, struct policy *p)
 {
@@ -411,6 +448,8 @@ static int parse(const struct keys_ctx *k, const char *name, const char *text, s
 		r = root_fits(k, root, p);
 	if (r == 0)
 		r = egress_settle(k, root, p);
+	if (r == 0)
+		r = ports_fit(k, root, p);
 	if (r == 0)
 		r = inodes_fit(k, root, p);
 	if (r < 0)

@@ -169,6 +169,14 @@ static void show_budgets(const struct policy *p, FILE *to)
 	}
 }
 
+static void show_ports(const struct policy *p, FILE *to)
+{
+	(void)fputs("ports: [", to);
+	for (uint32_t i = 0; i < p->ninbound; i++)
+		(void)fprintf(to, "%s%u", i ? ", " : "", p->inbound[i]);
+	(void)fputs("]\n", to);
+}
+
 static void show_egress(const struct policy *p, FILE *to)
 {
 	(void)fputs(p->nrules ? "egress:\n  allow:\n" : "egress:\n  allow: []\n", to);
@@ -197,4 +205,5 @@ void show_policy(const struct policy *p, FILE *to)
 		(void)fprintf(to, "  %s: %s\n", layer_name((enum layer)i),
 		        p->warned & LAYER_BIT((enum layer)i) ? "warn" : "require");
 	show_egress(p, to);
+	show_ports(p, to);
 }

@@ -80,6 +80,10 @@ static void full(void)
 	ok(p->warned == ((layers_of_kind(LAYER_KIND_LIMIT) & ~LAYER_BIT(LAYER_LIMIT_MEMORY)) |
 	                        LAYER_BIT(LAYER_NETNS)),
 	        "a layer's name says more than its group, whatever the order");
+	ok(p->ninbound == 2 && p->inbound[0] == 3000 && p->inbound[1] == 8080 &&
+	                policy_inbound(p, 8080) && !policy_inbound(p, 8081) &&
+	                policy_serves(p, 443) && !policy_serves(p, 3000),
+	        "ports, once each and in order");
 	is_str(p->name, "mine", "name");
 	is_str(p->source, "full.yaml", "source");
 }
@@ -91,7 +95,8 @@ static void inherits(void)
 	static const char text[] = "limits: {memory: 1G}\n";
 	auto_free struct policy *p = xnew(struct policy);
 	must(parse("x", text, strlen(text), p, &e) == 0, "parses: %s", e.text);
-	ok(p->limits.memory_bytes == 1 << 30 && p->limits.pids == 1024 && p->ninject == 3,
+	ok(p->limits.memory_bytes == 1 << 30 && p->limits.pids == 1024 && p->ninject == 3 &&
+	                p->ninbound == 0,
 	        "from default");
 	is_str(p->description, "", "but its description");
 	const struct keys_ctx k = {.file = "x", .e = &e};
