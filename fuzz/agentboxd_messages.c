@@ -79,8 +79,15 @@ static int op_session(void *ctx, const char *session, struct broker_call *c, str
 	return 0;
 }
 
+static int op_socket(void *ctx, const struct jail_socket *m, struct broker_call *c, struct err *e)
+{
+	(void)c;
+	assert(m->port > 0 && m->v6 <= 1);
+	return op_jail(ctx, m->jail, e);
+}
+
 static const struct broker_ops ops = {op_call, op_make, op_exec, op_signal, op_jail, op_jail_call,
-        op_jail, op_session, op_call, op_jail_call, op_call, op_call, op_jail};
+        op_jail, op_session, op_call, op_jail_call, op_call, op_call, op_jail, op_socket};
 
 static struct policy_set *make_set(void)
 {

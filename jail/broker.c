@@ -287,6 +287,14 @@ static int on_stdin_end(struct broker *b, const void *msg, struct broker_call *c
 	return b->ops->stdin_end(b->ctx, ((const struct jail_simple *)msg)->jail, e);
 }
 
+static int on_socket(struct broker *b, const void *msg, struct broker_call *c, struct err *e)
+{
+	const struct jail_socket *m = msg;
+	if (m->port == 0 || m->v6 > 1)
+		return err_set(e, -EINVAL, "not a port of a loopback address");
+	return b->ops->socket(b->ctx, m, c, e);
+}
+
 /* ---- the table ---- */
 
 enum { ONCE = 1 << 0, LATER = 1 << 1 };
@@ -315,6 +323,7 @@ static const struct row {
         {JAIL_RELOAD, "RELOAD", sizeof(struct jail_simple), BROKER_SERVE, 0, 0, LATER, on_reload},
         {JAIL_ADOPT, "ADOPT", sizeof(struct jail_simple), BROKER_SERVE, 0, 0, ONCE, on_adopt},
         {JAIL_STDIN_END, "STDIN_END", sizeof(struct jail_simple), SERVING, 0, 0, 0, on_stdin_end},
+        {JAIL_SOCKET, "SOCKET", sizeof(struct jail_socket), SERVING, 0, 0, 0, on_socket},
 #undef SERVING
 };
 

@@ -76,6 +76,7 @@ struct broker_ops {
 	int (*reload)(void *ctx, struct broker_call *c, struct err *e);
 	int (*adopt)(void *ctx, struct broker_call *c, struct err *e);
 	int (*stdin_end)(void *ctx, uint64_t jail, struct err *e);
+	int (*socket)(void *ctx, const struct jail_socket *m, struct broker_call *c, struct err *e);
 };
 
 struct broker {

@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <netlink/netlink.h>
 #include <netlink/route/link.h>
 #include <netlink/route/nexthop.h>
@@ -28,10 +29,11 @@
 #include <linux/rtnetlink.h>
 
 enum {
-	LO = 1,               /* the first device of a namespace */
-	BACKLOG = 128,        /* of a listener; agentbox-egress accepts at once */
-	WATCH_BUF = 64 << 10, /* refused attempts waiting to be told of */
-	WATCH_BYTES = 96,     /* IPv6 header, TCP header and a bit */
+	LO = 1,                  /* the first device of a namespace */
+	BACKLOG = 128,           /* of a listener; agentbox-egress accepts at once */
+	WATCH_BUF = 64 << 10,    /* refused attempts waiting to be told of */
+	INBOUND_BUF = 128 << 10, /* each way; the kernel doubles it */
+	WATCH_BYTES = 96,        /* IPv6 header, TCP header and a bit */
 };
 
 static void free_sock(struct nl_sock **s)
@@ -250,6 +252,62 @@ void net_ports_done(struct net_ports *p)
 	p->n = 0;
 }
 
+bool net_ports_have(const struct net_ports *p, uint16_t port)
+{
+	for (uint32_t i = 0; i < p->n; i++)
+		if (p->port[i] == port)
+			return true;
+	return false;
+}
+
+/* ---- into a jail ---- */
+
+/* The way back of whoever enters a namespace for a moment. */
+static void go_home(int home)
+{
+	struct home way = {0};
+	while (home_retry(&way, setns(home, CLONE_NEWNET), "network namespace"))
+		;
+}
+
+/* As root's, its buffers are charged to no jail: they are kept small. */
+static int begin(uint16_t port, bool v6, struct err *e)
+{
+	auto_close int s =
+	        socket(v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (s < 0)
+		return err_errno(e, "a socket for port %u", port);
+	const int room = INBOUND_BUF, on = 1;
+	if (setsockopt(s, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room)) < 0 ||
+	        setsockopt(s, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room)) < 0 ||
+	        setsockopt(s, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) < 0)
+		return err_errno(e, "a socket for port %u", port);
+	struct sockaddr_in a4 = {.sin_family = AF_INET,
+	        .sin_port = htons(port),
+	        .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct sockaddr_in6 a6 = {.sin6_family = AF_INET6,
+	        .sin6_port = htons(port),
+	        .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+	const void *to = v6 ? (const void *)&a6 : &a4;
+	if (connect(s, to, v6 ? sizeof(a6) : sizeof(a4)) < 0 && errno != EINPROGRESS)
+		return err_errno(e, "port %u", port);
+	return take_fd(s);
+}
+
+int net_connect(int netns, uint16_t port, bool v6, struct err *e)
+{
+	auto_close int home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+	if (home < 0)
+		return err_errno(e, "/proc/self/ns/net");
+	if (setns(netns, CLONE_NEWNET) < 0)
+		return err_errno(e, "the jail's network namespace");
+	int s = begin(port, v6, e);
+	go_home(home);
+	return s;
+}
+
+/* ---- the whole ---- */
+
 int net_make(int ret_listeners[EGRESS_LISTENERS], struct net_ports *more, struct err *e)
 {
 	int l[EGRESS_LISTENERS] = {-1, -1, -1, -1, -1};
@@ -264,9 +322,7 @@ int net_make(int ret_listeners[EGRESS_LISTENERS], struct net_ports *more, struct
 		r = open_listeners(l, e);
 	if (r == 0)
 		r = open_ports(more, e);
-	struct home way = {0};
-	while (home_retry(&way, setns(home, CLONE_NEWNET), "network namespace"))
-		;
+	go_home(home);
 	for (int i = 0; i < EGRESS_LISTENERS; i++) {
 		if (r < 0)
 			fd_close(l[i]);

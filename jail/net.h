@@ -22,9 +22,15 @@ struct net_ports {
 void net_ports_init(struct net_ports *p, const uint16_t *ports, uint32_t n);
 void net_ports_done(struct net_ports *p);
 
+bool net_ports_have(const struct net_ports *p, uint16_t port);
+
 /* Namespace fd (owned) or -errno; the sockets (owned) follow enum egress_listener.  `more` says
  * which ports beside, its sockets are filled in.  Enters the new namespace for a moment: single
  * thread only; aborts if the way back is closed. */
 MUST_USE int net_make(int ret_listeners[EGRESS_LISTENERS], struct net_ports *more, struct err *e);
+
+/* A non-blocking TCP socket (owned) of that namespace whose connection to 127.0.0.1 or ::1 is
+ * begun; what comes of it is not waited for.  Enters the namespace for a moment, as net_make. */
+MUST_USE int net_connect(int netns, uint16_t port, bool v6, struct err *e);
 
 #endif

@@ -431,6 +431,30 @@ static int op_reload(void *ctx, struct broker_call *c, struct err *e)
 	return reload_request(ctx, c->reply.head.req, e);
 }
 
+/* Root's word of now decides, and what the jail was made with: a listener of egress answers as the
+ * jail's own way out, to whoever connects. */
+static int op_socket(void *ctx, const struct jail_socket *m, struct broker_call *c, struct err *e)
+{
+	struct jail *j;
+	struct daemon *d = ctx;
+	int r = find_live(d, m->jail, &j, e);
+	if (r < 0)
+		return r;
+	int at = policy_find(d->policies->set, j->policy);
+	const struct policy *p = at < 0 ? NULL : &d->policies->set->policies[at];
+	if (!p || !policy_inbound(p, m->port))
+		return err_set(e, -EACCES, "policy '%s' has no `ports: [%u]`", j->policy, m->port);
+	if (net_ports_have(&j->l.kit->ports, m->port))
+		return err_set(e, -EACCES, "port %u of jail %llu is agentbox-egress's", m->port,
+		        (unsigned long long)j->id);
+	int fd = net_connect(j->l.kit->netns, m->port, m->v6, e);
+	if (fd < 0)
+		return fd;
+	c->fds[c->nfds++] = fd;
+	c->reply.jail = j->id;
+	return 0;
+}
+
 /* ---- for the next supervisor ---- */
 
 /* Those that are there: how many, or -errno and none. */
@@ -519,4 +543,5 @@ const struct broker_ops requests_ops = {
         .reload = op_reload,
         .adopt = op_adopt,
         .stdin_end = op_stdin_end,
+        .socket = op_socket,
 };

@@ -36,6 +36,8 @@ enum jail_msg {
 	JAIL_ADOPT,     /* struct jail_simple; once: a JAIL_FOUND for each jail of a run that an
 	                   earlier supervisor left, events that were kept, then the reply */
 	JAIL_STDIN_END, /* struct jail_simple: its program's stdin is to be at its end */
+	JAIL_SOCKET,    /* struct jail_socket; reply fd: a connection that was begun to a port of
+	                   the jail that its policy lets clients reach */
 
 	/* agentboxd -> supervisor */
 	JAIL_REPLY = 100, /* struct jail_reply */
@@ -118,6 +120,14 @@ struct jail_signal {
 	uint32_t pad;
 };
 
+struct jail_socket {
+	struct msg_head head;
+	uint64_t jail;
+	uint16_t port;
+	uint16_t v6; /* to ::1, else to 127.0.0.1 */
+	uint32_t pad;
+};
+
 struct jail_session {
 	struct msg_head head;
 	char session[ID_MAX];
@@ -146,7 +156,7 @@ enum jail_limit_kind { JAIL_LIMIT_DISK = 1 << 0, JAIL_LIMIT_INODES = 1 << 1 };
 enum jail_layer_state { LAYER_ABSENT, LAYER_IN_FORCE, LAYER_FALLBACK };
 
 /* Reply fds of MAKE with EXEC and of EXEC: {stdin write end, stdout read end, stderr read end},
- * all O_NONBLOCK on our side; {master} with a tty.  Of WORKER: {socket}. */
+ * all O_NONBLOCK on our side; {master} with a tty.  Of WORKER and SOCKET: {socket}. */
 struct jail_reply {
 	struct msg_head head;
 	uint64_t jail, exec;

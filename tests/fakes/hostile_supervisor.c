@@ -252,6 +252,8 @@ static void hostile_numbers(void)
 		}
 		struct jail_exec x = {.jail = jails[i]};
 		good &= ask(&x, sizeof(x), JAIL_EXEC, 1, &r) == 0 && r.err.code == -ENOENT;
+		struct jail_socket p = {.jail = jails[i], .port = 3000};
+		good &= ask(&p, sizeof(p), JAIL_SOCKET, 0, &r) == 0 && r.err.code == -ENOENT;
 		struct jail_signal s = {.jail = jails[i], .exec = 1, .sig = 9};
 		good &= ask(&s, sizeof(s), JAIL_SIGNAL, 0, &r) == 0 && r.err.code == -ENOENT;
 	}
@@ -287,6 +289,14 @@ static void one_jail(void)
 	struct jail_exec x = {.jail = jail, .flags = JAIL_MAKE_PROGRAM};
 	say(ask(&x, sizeof(x), JAIL_EXEC, 1, &r) == 0 && r.err.code == -EINVAL,
 	        "a jail of no run has no program to be kept");
+	/* Policy `default` lets nobody in. */
+	static const uint16_t ports[] = {1, 53, 80, 443, 3000, 65535};
+	int shut = 1;
+	for (size_t i = 0; i < ARRAY_LEN(ports); i++) {
+		struct jail_socket p = {.jail = jail, .port = ports[i], .v6 = i & 1};
+		shut &= ask(&p, sizeof(p), JAIL_SOCKET, 0, &r) == 0 && r.err.code == -EACCES;
+	}
+	say(shut, "a port that its policy does not name is not reached");
 	int workers = 0;
 	keep_fds = 1;
 	for (int i = 0; i < 20; i++) {

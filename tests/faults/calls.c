@@ -23,6 +23,7 @@ static const struct call calls[] = {
         {SYS_setsockopt, "setsockopt", 0, 0, {ENOMEM, EPERM, ENOPROTOOPT}},
         {SYS_getsockopt, "getsockopt", 0, 0, {ENOMEM}},
         {SYS_getsockname, "getsockname", 0, 0, {ENOBUFS}},
+        {SYS_connect, "connect", 0, 0, {ENOMEM, EADDRNOTAVAIL, ENETUNREACH}},
         {SYS_bind, "bind", 0, 0, {EADDRINUSE, ENOMEM, EACCES}},
         {SYS_listen, "listen", 0, 0, {EADDRINUSE}},
         {SYS_sendmsg, "sendmsg", 0, 0, {ENOBUFS, ENOMEM, EINTR, EPIPE, ETOOMANYREFS}},

@@ -121,6 +121,13 @@ static int op_session(void *ctx, const char *session, struct broker_call *c, str
 	return root.later ? -EINPROGRESS : 0;
 }
 
+static int op_socket(void *ctx, const struct jail_socket *m, struct broker_call *c, struct err *e)
+{
+	(void)c;
+	root.bad += m->port == 0 || m->v6 > 1;
+	return op_jail(ctx, m->jail, e);
+}
+
 static const struct broker_ops ops = {
         .hello = op_call,
         .make = op_make,
@@ -135,6 +142,7 @@ static const struct broker_ops ops = {
         .reload = op_call,
         .adopt = op_call,
         .stdin_end = op_jail,
+        .socket = op_socket,
 };
 
 /* ---- what is sent ---- */
@@ -187,6 +195,7 @@ union any {
 	struct jail_exec exec;
 	struct jail_signal signal;
 	struct jail_session session;
+	struct jail_socket socket;
 	char bytes[MSG_MAX];
 };
 
@@ -210,6 +219,7 @@ static const struct expect {
         {JAIL_RELOAD, sizeof(struct jail_simple), 0, 0, false, false},
         {JAIL_ADOPT, sizeof(struct jail_simple), 0, 0, false, false},
         {JAIL_STDIN_END, sizeof(struct jail_simple), 0, 0, false, true},
+        {JAIL_SOCKET, sizeof(struct jail_socket), 0, 0, false, true},
 };
 
 static void fill(union any *m, const struct expect *x)
@@ -219,6 +229,8 @@ static void fill(union any *m, const struct expect *x)
 		m->make = good_make();
 	else if (x->type == JAIL_SIGNAL)
 		m->signal = (struct jail_signal){.jail = 7, .exec = 1, .sig = 15};
+	else if (x->type == JAIL_SOCKET)
+		m->socket = (struct jail_socket){.jail = 7, .port = 3000};
 	else if (x->type == JAIL_SESSION_DELETE)
 		strcpy(m->session.session, session_id);
 	else
