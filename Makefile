@@ -37,15 +37,15 @@ LIBS_agentboxd := -lnl-route-3 -lnl-3
 # Inside supervisor/ a file includes only what stands after it here: what clients ask, what a run is
 # and does, what is kept, what all stand on.
 ORDER_supervisor := main orders filter arguments \
-	api_system api_policies api_harnesses api_sessions api_runs api_jails api_jail_list api_egress exec_wait openapi metrics \
-	routes stream page stdio jailspec body api problem http_server http_conn http_request http_private http percent conns auth \
+	api_system api_policies api_harnesses api_sessions api_runs api_jails api_jail_list api_egress api_ports exec_wait openapi metrics \
+	routes proxy proxy_head stream page stdio jailspec body api problem http_server http_conn http_request http_private http percent conns auth \
 	runs_show runs_recover runs_adopt runs runs_private \
 	runner runner_start runner_work runner_end result params active egress_totals \
-	sessions sched seed plan run pump journal \
+	inbound sessions sched seed plan run pump journal \
 	eventlog_commit eventlog eventlog_private logline hub jails purses egress_feed egress_news \
 	policies harnesses \
 	store_write store_read store store_private store_sql db \
-	artifacts files digest hash daemon stats loop
+	artifacts files relay digest hash daemon stats loop
 
 MAIN_agentbox-supervisor := supervisor/main.c
 LIBS_agentbox-supervisor := -luring -lsqlite3 -lcrypto -lcjson -lyaml

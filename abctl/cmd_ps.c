@@ -17,13 +17,15 @@ static const struct column columns[] = {
         {"MEMORY", "memoryPeakBytes", CELL_BYTES},
         {"PIDS", "pidsPeak", CELL_COUNT},
         {"JAIL", "jail", CELL_TEXT},
+        {"PORTS", "ports", CELL_TEXT},
         {.heading = NULL},
 };
 
 /* The members of a jail that a row shows. */
 static void jail_members(struct jw *w, const struct json *jail)
 {
-	static const char *const names[] = {"jail", "cpuMs", "memoryPeakBytes", "pidsPeak"};
+	static const char *const names[] = {
+	        "jail", "ports", "cpuMs", "memoryPeakBytes", "pidsPeak"};
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (json_get(jail, names[i]))
 			jw_tree(w, names[i], json_get(jail, names[i]));

@@ -10,6 +10,7 @@ const struct verb *const verbs[] = {
         &cmd_run,
         &cmd_jail,
         &cmd_exec,
+        &cmd_forward,
         &cmd_ps,
         &cmd_runs,
         &cmd_show,

@@ -35,6 +35,9 @@ enum {
 	LIMIT_FINAL_TEXT = 1 << 20,
 	/* Queue of runs not yet started, over all sessions. */
 	LIMIT_QUEUED_RUNS = 10000,
+	/* Connections to the ports of one jail at once: a browser opens six a name, a load test
+	 * some hundred. */
+	LIMIT_INBOUND = 256,
 	/* Control connections at once. */
 	LIMIT_CONNECTIONS = 1024,
 };

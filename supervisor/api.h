@@ -32,6 +32,8 @@ struct http_request;
 	X(session_show)                                                                            \
 	X(session_delete)                                                                          \
 	X(session_events)                                                                          \
+	X(port_open)                                                                               \
+	X(port_http)                                                                               \
 	X(session_exec)                                                                            \
 	X(harness_list)                                                                            \
 	X(harness_show)                                                                            \
@@ -45,6 +47,8 @@ struct http_request;
 API_HANDLERS(API_DECLARE)
 #undef API_DECLARE
 
+/* For a request that names a port of a session by its Host. */
+void api_port_by_name(struct daemon *d, struct http_request *r);
 /* A request for a command in a session that waited (exec_wait.h). */
 void api_session_exec_again(struct daemon *d, struct http_request *r, int64_t deadline_ms);
 

@@ -9,6 +9,7 @@
 #include "supervisor/daemon.h"
 #include "supervisor/http.h"
 #include "supervisor/jails.h"
+#include "supervisor/policies.h"
 #include "supervisor/problem.h"
 
 enum { LIST_MAX = LIMIT_JAILS * 1024 };
@@ -55,6 +56,7 @@ static void row(struct listing *l, const struct jail_live *x, const struct jail_
 		jw_str(w, "sessionId", x->session);
 	if (x->policy[0])
 		jw_str(w, "policy", x->policy);
+	policies_jail_ports_json(l->d->policies, x->policy, w);
 	jw_str(w, "since", since);
 	jw_int(w, "cpuMs", (int64_t)(used->cpu_us / 1000));
 	/* 0: the host has no such controller. */

@@ -9,6 +9,7 @@
 #define SUPERVISOR_DAEMON_H
 
 #include "base/id.h"
+#include "base/list.h"
 #include "supervisor/stats.h"
 
 #include <stdbool.h>
@@ -27,6 +28,7 @@ struct daemon {
 	struct runs *runs;           /* runs, queued and running (runs.h) */
 	struct egress_feed *egress;  /* what jails try to reach (egress_feed.h) */
 	struct exec_waits *execs;    /* commands for sessions between two jails (exec_wait.h) */
+	struct list inbounds;        /* connections to listeners in jails (inbound.h) */
 	struct http *http;           /* the control socket's server */
 	int artifacts_fd;            /* directory of kept artifacts */
 	int journals_fd;             /* directory of what running agents have said */

@@ -133,6 +133,14 @@ static void live_remove(struct jails *j, uint64_t jail)
 		}
 }
 
+const struct jail_live *jails_find(const struct jails *j, uint64_t jail)
+{
+	list_for_each (x, &j->live, struct jail_live, link)
+		if (x->jail == jail)
+			return x;
+	return NULL;
+}
+
 void jails_each(struct jails *j, void (*each)(void *ctx, const struct jail_live *x), void *ctx)
 {
 	list_for_each (x, &j->live, struct jail_live, link)
@@ -293,6 +301,13 @@ void jails_adopt(struct jails *j)
 void jails_stdin_end(struct jails *j, uint64_t jail)
 {
 	submit_simple(j, JAIL_STDIN_END, jail, NULL, NULL);
+}
+
+void jails_socket(
+        struct jails *j, uint64_t jail, uint16_t port, bool v6, jails_reply_fn *done, void *ctx)
+{
+	struct jail_socket m = {.jail = jail, .port = port, .v6 = v6};
+	submit(j, JAIL_SOCKET, &m, sizeof(m), -1, done, ctx, NULL);
 }
 
 void jails_session_delete(struct jails *j, const char *session, jails_reply_fn *done, void *ctx)
@@ -465,10 +480,8 @@ static void got_policies(struct jails *j, int *fd)
 static void publish(struct jails *j, const struct jail_egress *x)
 {
 	static const struct jail_live unknown;
-	const struct jail_live *from = &unknown;
-	list_for_each (l, &j->live, struct jail_live, link)
-		if (l->jail == x->jail)
-			from = l;
+	const struct jail_live *from = jails_find(j, x->jail);
+	from = from ? from : &unknown;
 	if (x->verdict == EGRESS_DENIED)
 		egress_news_log(x, from->session, from->run);
 	char now[CLOCK_TEXT_MAX];

@@ -81,6 +81,9 @@ void jails_reload(struct jails *j, jails_reply_fn *done, void *ctx);
 void jails_adopt(struct jails *j);
 /* The jail's program is to see the end of its input: we have closed it. */
 void jails_stdin_end(struct jails *j, uint64_t jail);
+/* The reply's first fd is a connection to that port of the jail, begun but not waited for. */
+void jails_socket(
+        struct jails *j, uint64_t jail, uint16_t port, bool v6, jails_reply_fn *done, void *ctx);
 void jails_session_delete(struct jails *j, const char *session, jails_reply_fn *done, void *ctx);
 
 /* ---- those that live now ---- */
@@ -92,6 +95,8 @@ struct jail_live {
 	char policy[NAME_MAX_LEN];
 	int64_t made_ms; /* wall clock */
 };
+/* Borrowed: for the turn; NULL: it lives no more. */
+const struct jail_live *jails_find(const struct jails *j, uint64_t jail);
 /* The callback must not make or end jails. */
 void jails_each(struct jails *j, void (*each)(void *ctx, const struct jail_live *x), void *ctx);
 

@@ -91,6 +91,7 @@ static int open_state(struct daemon *d, struct err *e)
 	d->sessions = sessions_new(d);
 	d->runs = runs_new(d);
 	d->execs = exec_waits_new(d, api_session_exec_again);
+	list_init(&d->inbounds);
 	d->jails = jails_new(d, CHILD_CONTROL, &orders_calls);
 	harnesses_checker(d->harnesses, check_harness, d);
 	harnesses_load(d->harnesses);

@@ -42,12 +42,14 @@ static const struct schema schemas[] = {
 	  "ok:b policy:s selfTest:SelfTest layers:[Layer] host:[Check] isolation:Isolation",
 	  NULL },
 	{ "Jail",
-	  "jail:i sessionId:s policy:s since:s cpuMs:i memoryPeakBytes:i pidsPeak:i "
+	  "jail:i sessionId:s policy:s ports:[i] since:s cpuMs:i memoryPeakBytes:i pidsPeak:i "
 	  "ioReadBytes:i ioWriteBytes:i egressBytes:i", NULL },
 	{ "JailList", "jails:[Jail]", NULL },
 	{ "SessionKey", "userId:s goalId:s", "userId goalId" },
 	{ "SessionMade", "sessionId:s", NULL },
-	{ "Session", "sessionId:s userId:s goalId:s createdAt:s usedAt:s runs:i active:b", NULL },
+	{ "Session",
+	  "sessionId:s userId:s goalId:s createdAt:s usedAt:s runs:i active:b jail:i ports:[i]",
+	  NULL },
 	{ "SessionList", "sessions:[Session] cursor:s", NULL },
 	{ "RunRequest",
 	  "session:SessionKey harness:s prompt:s params:{s} idempotencyKey:s priority:i",
@@ -178,8 +180,9 @@ static void parameters(struct jw *w, const struct route *r)
 {
 	jw_open(w, "parameters", '[');
 	for (const char *p = r->pattern; (p = strchr(p, '{')); p++)
-		parameter(w, p + 1, strcspn(p + 1, ".}"), "path");
-	for (const char *q = r->query; q && *q;) {
+		parameter(w, p + 1, strcspn(p + 1, ".*}"), "path");
+	const char *query = r->query && strcmp(r->query, ROUTE_ANY) != 0 ? r->query : "";
+	for (const char *q = query; *q;) {
 		size_t n = strcspn(q, " ");
 		parameter(w, q, n, "query");
 		q += n + strspn(q + n, " ");
@@ -187,11 +190,11 @@ static void parameters(struct jw *w, const struct route *r)
 	jw_close(w, ']');
 }
 
-static void operation(struct jw *w, const struct route *r)
+static void operation(struct jw *w, const struct route *r, const char *name)
 {
 	char method[8] = "";
-	for (size_t i = 0; i + 1 < sizeof(method) && r->method[i]; i++)
-		method[i] = (char)tolower((unsigned char)r->method[i]);
+	for (size_t i = 0; i + 1 < sizeof(method) && name[i]; i++)
+		method[i] = (char)tolower((unsigned char)name[i]);
 	jw_open(w, method, '{');
 	jw_str(w, "summary", r->summary);
 	parameters(w, r);
@@ -215,6 +218,16 @@ static void operation(struct jw *w, const struct route *r)
 	jw_close(w, '}');
 }
 
+static void operations(struct jw *w, const struct route *r)
+{
+	static const char *const all[] = {
+	        "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"};
+	if (strcmp(r->method, ROUTE_ANY) != 0)
+		operation(w, r, r->method);
+	for (size_t i = 0; strcmp(r->method, ROUTE_ANY) == 0 && i < ARRAY_LEN(all); i++)
+		operation(w, r, all[i]);
+}
+
 /* Routes of one path stand together in the table. */
 static void paths(struct jw *w)
 {
@@ -226,12 +239,12 @@ static void paths(struct jw *w)
 		bool last = i + 1 == n || strcmp(table[i].pattern, table[i + 1].pattern) != 0;
 		char path[128];
 		(void)str_copy(path, sizeof(path), table[i].pattern);
-		char *rest = strstr(path, "...}");
-		if (rest)
-			memcpy(rest, "}", 2); /* OpenAPI has no word for it */
+		char *rest = strpbrk(path, ".*"); /* OpenAPI has no word for it */
+		if (rest && path[strlen(path) - 1] == '}')
+			memcpy(rest, "}", 2);
 		if (first)
 			jw_open(w, path, '{');
-		operation(w, &table[i]);
+		operations(w, &table[i]);
 		if (last)
 			jw_close(w, '}');
 	}

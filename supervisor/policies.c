@@ -148,6 +148,21 @@ void policies_layers_json(uint32_t layers, struct buf *json)
 	jw_close(&w, ']');
 }
 
+void policies_jail_ports_json(const struct policies *p, const char *name, struct jw *w)
+{
+	const struct policy *x;
+	if (policies_find(p, name, &x, NULL) >= 0 && x->ninbound > 0)
+		policies_ports_json(x, w);
+}
+
+void policies_ports_json(const struct policy *p, struct jw *w)
+{
+	jw_open(w, "ports", '[');
+	for (uint32_t i = 0; i < p->ninbound; i++)
+		jw_int(w, NULL, p->inbound[i]);
+	jw_close(w, ']');
+}
+
 static void layers_member(struct jw *w, const char *key, uint32_t layers)
 {
 	auto_buf struct buf b = BUF_INIT(4096);
@@ -188,6 +203,7 @@ static void show(const struct policy *p, struct jw *w, bool whole)
 	layers_member(w, "warned", p->warned);
 	if (whole) {
 		injects_member(w, p);
+		policies_ports_json(p, w);
 		jw_open(w, "bindable", '[');
 		for (uint32_t i = 0; i < p->nbindable; i++) {
 			jw_open(w, NULL, '{');

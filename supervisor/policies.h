@@ -14,6 +14,7 @@
 #include "policy/policy.h"
 #include "proto/jail.h"
 
+struct jw;
 struct policies;
 
 struct policies *policies_new(void);
@@ -43,6 +44,10 @@ MUST_USE int policies_show(
         const struct policies *p, const char *name, struct buf *json, struct err *e);
 /* Members of one `struct limits`: "memory":N,... without braces; zero ones are left out. */
 void policies_limits_json(const struct limits *l, struct buf *json);
+/* Member "ports": those of the jail's own listeners that clients may reach. */
+void policies_ports_json(const struct policy *p, struct jw *w);
+/* Likewise, of a jail by its policy's name; nothing where there are none. */
+void policies_jail_ports_json(const struct policies *p, const char *name, struct jw *w);
 /* ["userns","mountns",...] of the bits. */
 void policies_layers_json(uint32_t layers, struct buf *json);
 

@@ -65,6 +65,8 @@ enum problem problem_of(int code, enum problem unmet)
 		return PROBLEM_POLICY_UNMET;
 	if (code == -EDQUOT)
 		return PROBLEM_QUOTA;
+	if (code == -ECONNREFUSED)
+		return PROBLEM_UNREACHABLE;
 	int status = err_http_status(code);
 	for (int p = 0; p < PROBLEM_COUNT; p++)
 		if (problems[p].status == status)

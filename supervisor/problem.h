@@ -29,6 +29,7 @@
 	X(HEAD_TOO_LARGE, 431, "head_too_large", "Request Header Fields Too Large")                \
 	X(INTERNAL, 500, "internal", "Internal Server Error")                                      \
 	X(NOT_IMPLEMENTED, 501, "not_implemented", "Not Implemented")                              \
+	X(UNREACHABLE, 502, "unreachable", "Bad Gateway")                                          \
 	X(DRAINING, 503, "draining", "Service Unavailable")                                        \
 	X(VERSION, 505, "version_not_supported", "HTTP Version Not Supported")
 

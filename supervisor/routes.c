@@ -5,6 +5,7 @@
 #include "supervisor/api.h"
 #include "supervisor/daemon.h"
 #include "supervisor/problem.h"
+#include "supervisor/proxy_head.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -65,6 +66,10 @@ static const struct route table[] = {
 	  "Events of a session as SSE or NDJSON", "from follow", NULL, "Event" },
 	{ "POST", "/v1/sessions/{id}/exec", AUTH_USER, BODY_EXEC, api_session_exec,
 	  "A command in the session's jail, over agentbox-stdio", NULL, "ExecRequest", NULL },
+	{ "POST", "/v1/sessions/{id}/ports/{port}", AUTH_USER, BODY_NONE, api_port_open,
+	  "A connection to a port of the session's jail, over agentbox-tcp", NULL, NULL, NULL },
+	{ ROUTE_ANY, "/v1/sessions/{id}/ports/{port}/{path*}", AUTH_USER, HTTP_BODY_FLOWS,
+	  api_port_http, "What the HTTP server on that port answers", ROUTE_ANY, NULL, NULL },
 
 	{ "GET", "/v1/harnesses", AUTH_USER, BODY_NONE, api_harness_list,
 	  "Task types", NULL, NULL, "HarnessList" },
@@ -114,6 +119,8 @@ static bool fits(const char *pattern, const char *path, struct route_match *m)
 		const char *want, *got;
 		size_t nwant = segment(&pattern, &want), n = segment(&path, &got);
 		if (nwant > 0 && want[0] == '{') {
+			if (memcmp(want + nwant - 2, "*}", 2) == 0)
+				return true;
 			if (nwant > 4 && memcmp(want + nwant - 4, "...}", 4) == 0) {
 				n += strlen(path);
 				path += strlen(path);
@@ -144,7 +151,7 @@ void routes_match(const struct route *rows, size_t n, const char *method, const 
 	for (size_t i = 0; i < n; i++) {
 		if (!fits(rows[i].pattern, path, ret))
 			continue;
-		if (strcmp(rows[i].method, method) == 0) {
+		if (strcmp(rows[i].method, method) == 0 || strcmp(rows[i].method, ROUTE_ANY) == 0) {
 			ret->route = &rows[i];
 			return;
 		}
@@ -198,6 +205,8 @@ static void check_query(void *ctx, const char *name, const char *value)
 /* A filter that is misspelled must not list everything. */
 static int refuse_query(struct http_request *r, const struct route *route)
 {
+	if (route->query && strcmp(route->query, ROUTE_ANY) == 0)
+		return 0;
 	struct query_check c = {.known = route->query ? route->query : ""};
 	http_each_query(r, check_query, &c);
 	if (c.e.code)
@@ -220,21 +229,55 @@ static int refuse_unmatched(struct http_request *r, const struct route_match *m)
 	return -1;
 }
 
+static const struct route by_name = {.role = AUTH_USER,
+        .body_limit = HTTP_BODY_FLOWS,
+        .handler = api_port_by_name,
+        .query = ROUTE_ANY};
+
+static int refuse_role(struct http_request *r, const struct route *route)
+{
+	if (http_peer(r)->role >= route->role)
+		return 0;
+	problem_reply(r, PROBLEM_FORBIDDEN,
+	        route->role == AUTH_ROOT ? "only root may do this"
+	                                 : "use an account in the socket's group",
+	        "uid %u may not %s %.200s", http_peer(r)->uid, http_method(r), http_path(r));
+	return -1;
+}
+
+/* A page that reaches us (through whatever forwards to this socket) is as good as the user who
+ * looks at it, so it must be one that the user's own server gave. */
+static int refuse_page(struct http_request *r, bool named)
+{
+	const struct proxy_page page = {.origin = http_header(r, "Origin"),
+	        .site = http_header(r, "Sec-Fetch-Site"),
+	        .mode = http_header(r, "Sec-Fetch-Mode"),
+	        .method = http_method(r),
+	        .host = http_header(r, "Host")};
+	const char *why = named ? proxy_own_page(&page) : proxy_no_page(&page);
+	if (!why)
+		return 0;
+	problem_reply(r, PROBLEM_FORBIDDEN,
+	        "a browser reaches a jail's port by name (PORT--SESSION.localhost) or through "
+	        "`abctl forward`",
+	        "%s", why);
+	return -1;
+}
+
 static int64_t on_headers(void *ctx, struct http_request *r)
 {
 	(void)ctx;
-	struct route_match m;
-	routes_match(table, ARRAY_LEN(table), http_method(r), http_path(r), &m);
+	struct proxy_target target;
+	bool named = proxy_by_name(http_header(r, "Host"), &target);
+	if (refuse_page(r, named) < 0)
+		return -1;
+	struct route_match m = {.route = &by_name};
+	if (!named)
+		routes_match(table, ARRAY_LEN(table), http_method(r), http_path(r), &m);
 	if (!m.route)
 		return refuse_unmatched(r, &m);
-	if (http_peer(r)->role < m.route->role) {
-		problem_reply(r, PROBLEM_FORBIDDEN,
-		        m.route->role == AUTH_ROOT ? "only root may do this"
-		                                   : "use an account in the socket's group",
-		        "uid %u may not %s %.200s", http_peer(r)->uid, http_method(r),
-		        http_path(r));
+	if (refuse_role(r, m.route) < 0)
 		return -1;
-	}
 	for (unsigned i = 0; i < m.nparams; i++)
 		if (http_add_param(r, m.params[i].p, m.params[i].n) < 0) {
 			problem_reply(r, PROBLEM_BAD_REQUEST, NULL,

@@ -3,9 +3,10 @@
  * limit and handler, from which requests are dispatched and the OpenAPI
  * document is made.
  *
- * Patterns are literal segments and {name}: one segment, or {name...}: the
- * rest, slashes included.  Parameters are decoded after the split, so that an
- * encoded slash stays inside its segment.
+ * Patterns are literal segments and {name}: one segment, {name...}: the rest,
+ * slashes included, or {name*}: the rest as it was sent, which may be empty and is
+ * no parameter.  Parameters are decoded after the split, so that an encoded slash
+ * stays inside its segment.
  */
 #ifndef SUPERVISOR_ROUTES_H
 #define SUPERVISOR_ROUTES_H
@@ -17,6 +18,8 @@
 #include <stdint.h>
 
 struct daemon;
+
+#define ROUTE_ANY "*" /* every method; every query */
 
 struct route {
 	const char *method, *pattern;

@@ -10,6 +10,7 @@
 #include "supervisor/eventlog.h"
 #include "supervisor/hash.h"
 #include "supervisor/jails.h"
+#include "supervisor/policies.h"
 #include "supervisor/store.h"
 
 #include <string.h>
@@ -228,6 +229,12 @@ static void show(void *ctx, const struct store_session *x)
 	when(&v->w, "usedAt", x->used_ms);
 	jw_int(&v->w, "runs", (int64_t)x->runs);
 	jw_bool(&v->w, "active", live != NULL);
+	const struct daemon *d = v->sessions->daemon;
+	const struct jail_live *jail = live && live->jail ? jails_find(d->jails, live->jail) : NULL;
+	if (jail) {
+		jw_int(&v->w, "jail", (int64_t)jail->jail);
+		policies_jail_ports_json(d->policies, jail->policy, &v->w);
+	}
 	jw_close(&v->w, '}');
 	(void)str_copy(v->last, sizeof(v->last), x->id);
 	v->n++;

@@ -22,9 +22,30 @@ command: [sh, -c, "mkdir -p out && echo x >out/file && echo alive"]
 artifacts: [out/*]
 ---
 MD
-printf 'runs:\n  pool: %d\n' "${FAULTS_POOL:-0}" >"$T/etc/agentboxd.yaml"
+printf 'runs:\n  pool: %d\ndefault_policy: web\n' "${FAULTS_POOL:-0}" >"$T/etc/agentboxd.yaml"
+mkdir -p "$T/etc/policy"
+echo 'ports: [3000]' >"$T/etc/policy/web.yaml"
 start_daemon --config "$T/etc/agentboxd.yaml" || { echo "not ok 1 - start"; echo 1..1; exit 1; }
 cli="$BIN/abctl --socket $T/sock"
+# A port of a living jail on which nobody listens: what is said of it has been there and back.
+cat >"$T/port" <<S
+$cli exec u/p -- sleep 100 >$T/port.out 2>&1 &
+held=\$!
+for i in \$(seq 300); do
+	$cli session show u/p | grep -q ^jail && break
+	kill -0 \$held 2>/dev/null || break
+	sleep 0.1
+done
+said=\$($cli forward u/p --stdio 3000 2>&1 </dev/null)
+kill \$held
+wait \$held
+case \$said in
+*'nothing in the jail listens'*) echo alive ;;
+*) echo "\$said"; cat $T/port.out; exit 1 ;;
+esac
+S
+abctl run said -s u/p -p x >/dev/null
 "$TESTS/faults/inject" "$DAEMON" "$(daemon_cgroup)" "$T/state" "${FAULTS:-quick}" \
 	"$BIN/abctl" --socket "$T/sock" jail -- /bin/echo alive :: \
-	/bin/sh -c "r=0; $cli run said -s u/f -p x || r=1; $cli session rm u/f || r=1; exit \$r"
+	/bin/sh -c "r=0; $cli run said -s u/f -p x || r=1; $cli session rm u/f || r=1; exit \$r" :: \
+	/bin/sh "$T/port"

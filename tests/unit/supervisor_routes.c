@@ -38,6 +38,15 @@ static void test_match(void)
 	ok(m.route && param_is(&m, 0, "run_x") && param_is(&m, 1, "out/a%2Fb/c.txt"),
 	        "the rest of a path, as it was sent");
 	ok(is("GET", "/v1/runs/x/artifacts", "/v1/runs/{id}/artifacts"), "without the rest");
+	static const char any[] = "/v1/sessions/{id}/ports/{port}/{path*}";
+	ok(is("GET", "/v1/sessions/x/ports/3000/", any) &&
+	                is("PROPFIND", "/v1/sessions/x/ports/3000/a/%00/b", any) &&
+	                match("GET", "/v1/sessions/x/ports/3000/a").nparams == 2,
+	        "the rest, whatever it is, by any method");
+	ok(is("POST", "/v1/sessions/x/ports/3000", "/v1/sessions/{id}/ports/{port}") &&
+	                !match("GET", "/v1/sessions/x/ports/3000").route &&
+	                !match("GET", "/v1/sessions/x/ports//a").route,
+	        "not without its slash, nor without a port");
 	static const char *const none[] = {"", "/", "healthz", "*", "/healthz/", "/v1", "/v1/runs/",
 	        "/v1/runs//events", "/v1/runs/x/", "/v1/runs/x/artifacts/", "//healthz",
 	        "/v1/runs/x/nothing", "/v1/runsx", "/v1/run", "http://x/healthz"};
