@@ -152,6 +152,12 @@ bool advice_hint(const struct advice *a, char to[ADVICE_HINT_MAX])
 		snprintf(to, ADVICE_HINT_MAX, "raise `bytes` of rule %s of policy '%s'", a->rule,
 		        a->policy);
 		return true;
+	case EGRESS_REMEDY_TERMINATE:
+		snprintf(to, ADVICE_HINT_MAX,
+		        "let the program trust " POLICY_TRUST_FILE
+		        ", or leave `terminate` out of rule %s of policy '%s'",
+		        a->rule, a->policy);
+		return true;
 	case EGRESS_REMEDY_NONE:
 	case EGRESS_REMEDY_COUNT:
 		break;

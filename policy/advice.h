@@ -33,6 +33,7 @@ enum egress_remedy {
 	EGRESS_REMEDY_PROTOCOL,  /* the rule is of another protocol */
 	EGRESS_REMEDY_REQUESTS,  /* the rule is of other requests */
 	EGRESS_REMEDY_BYTES,     /* the rule's bytes are used up */
+	EGRESS_REMEDY_TERMINATE, /* the rule terminates TLS, and the program does not stand that */
 	EGRESS_REMEDY_COUNT
 };
 

@@ -179,7 +179,15 @@ static const struct key allow_rows[] = {
                 .dflt = "tls",
                 .doc = "tls: the server name must be the name dialled.  http: so must Host, in "
                        "every request.  raw: bytes, for exact names and addresses."},
-        REQUESTS_ROW("With protocol: http, the requests that are let through; none: all of them."),
+        {.name = "terminate",
+                .type = KEY_FLAG,
+                .bit = 1,
+                .offset = offsetof(struct policy_rule, terminate),
+                .dflt = "false",
+                .doc = "With protocol: tls, it is opened on its way, by an authority of the jail's "
+                       "own, so that its requests can be judged; what is said there is seen."},
+        REQUESTS_ROW("With protocol: http or `terminate`, the requests that are let through; none: "
+                     "all of them."),
         {.name = "rate",
                 .type = KEY_BYTES,
                 .min = 1024,
@@ -217,9 +225,13 @@ static int rule_fits(
 		        "exact "
 		        "host");
 	const struct yaml_node *requests = yaml_get(n, "requests");
-	if (requests && r->protocol != RULE_HTTP)
-		return keys_error(k, requests->line, "requests: %s does not show them",
-		        protocols[r->protocol]);
+	if (r->terminate && r->protocol != RULE_TLS)
+		return keys_error(k, yaml_get(n, "terminate")->line,
+		        "terminate: %s has nothing to terminate", protocols[r->protocol]);
+	if (requests && !rule_shows_requests(r))
+		return keys_error(k, requests->line, "requests: %s does not show them%s",
+		        protocols[r->protocol],
+		        r->protocol == RULE_TLS ? " without `terminate: true`" : "");
 	return 0;
 }
 
@@ -231,8 +243,8 @@ static int hidden(const struct keys_ctx *k, int line, const struct policy_rule *
 	for (uint32_t i = 0; i < p->nrules && r->host[0] && !r->group[0]; i++) {
 		const struct policy_rule *had = &p->rules[i];
 		bool same = !requests && !had->requests.n && had->protocol == r->protocol &&
-		            had->rate_bps == r->rate_bps && had->bytes == r->bytes &&
-		            had->ncidrs == r->ncidrs &&
+		            had->terminate == r->terminate && had->rate_bps == r->rate_bps &&
+		            had->bytes == r->bytes && had->ncidrs == r->ncidrs &&
 		            memcmp(had->cidrs, r->cidrs, sizeof(r->cidrs)) == 0;
 		for (uint32_t j = 0; j < r->nports && strcmp(had->host, r->host) == 0; j++)
 			if (!same && rule_has_port(had, r->ports[j]))

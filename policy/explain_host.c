@@ -105,6 +105,9 @@ static void print_bounds(const struct policy_rule *r)
 	if (r->requests.n)
 		printf(", some requests only");
 	printf("\n");
+	if (r->terminate)
+		printf("  terminated: opened on its way, with a certificate of the jail's own "
+		       "authority\n");
 }
 
 static void print_rule(const struct lookup *l, const struct policy_rule *r)

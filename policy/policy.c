@@ -139,3 +139,14 @@ int policy_met(const struct policy *p, uint32_t have,
 			        detail[l], remedy[l]);
 	return 0;
 }
+
+const char *const *policy_trust_env(const struct policy *p)
+{
+	static const char *const
+	        none[] = {NULL},
+	        *const all[] = {"SSL_CERT_FILE=" POLICY_TRUST_FILE, /* OpenSSL that was built
+	                                                               elsewhere, Go, rustls */
+	                "REQUESTS_CA_BUNDLE=" POLICY_TRUST_FILE, /* Python's requests, older pip */
+	                "NODE_EXTRA_CA_CERTS=" POLICY_TRUST_OWN, NULL};
+	return rules_terminate(p->rules, p->nrules) ? all : none;
+}

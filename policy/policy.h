@@ -155,6 +155,10 @@ struct policy_set {
 	struct policy policies[];
 };
 
+/* Variables of every program where TLS is terminated ("NAME=value", NULL-terminated), for those
+ * that bring what they trust with them; none elsewhere. */
+const char *const *policy_trust_env(const struct policy *p);
+
 /* Everything a reader relies on: magic, sizes, counts, texts terminated, paths absolute, no
  * duplicate name, BPF jumps in range and every path returning. */
 MUST_USE int policy_set_check(const void *p, size_t size, struct err *e);

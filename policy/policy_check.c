@@ -241,7 +241,9 @@ static int rule_check(const struct policy *p, const struct policy_rule *r, struc
 		return bad(e, "a rule", "has no name that its protocol could be held to");
 	if (!r->host[0] && r->ncidrs == 0)
 		return bad(e, "a rule", "has neither host nor addresses");
-	if (r->requests.n && r->protocol != RULE_HTTP)
+	if (r->terminate > (r->protocol == RULE_TLS))
+		return bad(e, "a rule", "terminates what is not TLS");
+	if (r->requests.n && !rule_shows_requests(r))
 		return bad(e, "a rule", "judges what its protocol does not show");
 	return 0;
 }

@@ -108,6 +108,19 @@ bool rule_has_port(const struct policy_rule *r, unsigned port)
 	return false;
 }
 
+bool rule_shows_requests(const struct policy_rule *r)
+{
+	return r->protocol == RULE_HTTP || (r->protocol == RULE_TLS && r->terminate);
+}
+
+bool rules_terminate(const struct policy_rule *rules, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (rules[i].terminate)
+			return true;
+	return false;
+}
+
 /* How much of the name the rule says: more is decided first.  0: it is not about this name. */
 static size_t names_how_much(const struct policy_rule *r, const char *host, size_t len)
 {

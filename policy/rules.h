@@ -35,6 +35,11 @@ enum {
 	RULE_TEXT_MAX = POLICY_HOST_MAX + 96,
 };
 
+/* Where a jail has what it trusts, and in it the authority of its own, where TLS is terminated. */
+#define POLICY_TRUST_DIR  "/etc/ssl/certs"
+#define POLICY_TRUST_FILE POLICY_TRUST_DIR "/ca-certificates.crt"
+#define POLICY_TRUST_OWN  POLICY_TRUST_DIR "/agentbox-egress.pem"
+
 enum rule_protocol {
 	RULE_TLS,  /* a ClientHello whose server name is the name dialled; passed on as it is */
 	RULE_HTTP, /* HTTP/1.1 whose Host is the name dialled */
@@ -61,7 +66,8 @@ struct policy_rule {
 	char host[POLICY_HOST_MAX];    /* a.b; .b for *.b; "" for a rule of addresses */
 	char group[NAME_MAX_LEN];      /* @group that it came from, or "" */
 	uint32_t protocol;             /* enum rule_protocol */
-	struct request_range requests; /* http */
+	uint32_t terminate;            /* tls: 1 when egress opens it and judges its requests */
+	struct request_range requests; /* http, and tls that is terminated */
 	uint32_t nports, ncidrs;
 	uint16_t ports[RULE_PORTS];
 	/* With a host: addresses that are not public and that it may nevertheless resolve to.
@@ -88,6 +94,10 @@ int rules_for_name(
 int rules_for_address(
         const struct policy_rule *rules, size_t n, const uint8_t mapped[16], unsigned port);
 bool rule_has_port(const struct policy_rule *r, unsigned port);
+/* Are the requests of its connections seen? */
+bool rule_shows_requests(const struct policy_rule *r);
+/* Is there one whose TLS is terminated?  Jails of such a policy have an authority of their own. */
+bool rules_terminate(const struct policy_rule *rules, size_t n);
 
 /* "*.example.com:443,8443", "10.0.0.0/8:5432", "pypi.org:443 of @pypi". */
 void rule_text(const struct policy_rule *r, char to[RULE_TEXT_MAX]);

@@ -120,6 +120,8 @@ static void show_rule(const struct policy *p, const struct policy_rule *r, FILE 
 	if (r->host[0])
 		(void)fprintf(to, "      host: \"%s%s\"\n", r->host[0] == '.' ? "*" : "", r->host);
 	show_list(r, to);
+	if (r->terminate)
+		(void)fputs("      terminate: true\n", to);
 	show_bytes("      rate", r->rate_bps, to);
 	show_bytes("      bytes", r->bytes, to);
 	show_requests(p, r->requests, "      ", to);

@@ -64,6 +64,7 @@ static void test_hints(void)
 	        {EGRESS_REMEDY_PROTOCOL, "`protocol: tls` in rule *.example:8443"},
 	        {EGRESS_REMEDY_REQUESTS, "`requests` of *.example:8443"},
 	        {EGRESS_REMEDY_BYTES, "raise `bytes` of rule *.example:8443"},
+	        {EGRESS_REMEDY_TERMINATE, "leave `terminate` out of rule *.example:8443"},
 	};
 	_Static_assert(sizeof(all) / sizeof(all[0]) == EGRESS_REMEDY_COUNT, "each remedy");
 	for (size_t i = 0; i < EGRESS_REMEDY_COUNT; i++) {

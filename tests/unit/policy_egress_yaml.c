@@ -25,6 +25,7 @@ static const char everything[] =
         "      requests: [GET /simple/**, /any]\n"
         "    - { addresses: [192.0.2.7], protocol: raw, ports: [5432], rate: 5M, bytes: 1G }\n"
         "    - { host: last.example, protocol: http, requests: [POST /x] }\n"
+        "    - { host: opened.example, terminate: true, requests: [GET /y] }\n"
         "  inject:\n"
         "    - { host: m.agentbox, upstream: 'https://m.example', requests: [POST /v1/*] }\n"
         "  budget:\n"
@@ -37,10 +38,10 @@ static void all_of_it(void)
 	must(parse(everything) == 0, "everything at once: %s", err.text);
 	const struct policy *p = parsed;
 	uint32_t n = p->nrules;
-	must(n > 6, "a group is several rules");
+	must(n > 7, "a group is several rules");
 	is_str(p->rules[0].host, "pypi.org", "the first of a group");
 	is_str(p->rules[0].group, "pypi", "and its name");
-	const struct policy_rule *r = &p->rules[n - 6];
+	const struct policy_rule *r = &p->rules[n - 7];
 	ok(strcmp(r[0].host, "registry.example.com") == 0 && r[0].protocol == RULE_TLS &&
 	                r[0].nports == 1 && r[0].ports[0] == 443 && !r[0].group[0],
 	        "a host alone is TLS on 443");
@@ -55,10 +56,14 @@ static void all_of_it(void)
 	                r[4].bytes == 1 << 30,
 	        "addresses with rate and bytes");
 	ok(r[5].requests.n == 1, "requests of another");
+	ok(r[6].protocol == RULE_TLS && r[6].terminate == 1 && r[6].ports[0] == 443 &&
+	                r[6].requests.n == 1 && !r[0].terminate && rules_terminate(r, 7) &&
+	                !rules_terminate(r, 6),
+	        "TLS that is terminated");
 	ok(p->inject[0].requests.n == 1 &&
 	                strcmp(p->requests[p->inject[0].requests.first].path, "/v1/*") == 0,
 	        "an upstream's requests");
-	ok(p->nrequests == 4, "no request is kept twice");
+	ok(p->nrequests == 5, "no request is kept twice");
 	ok(p->nports == 4 && p->ports[0] == 3128 && p->ports[1] == 5432 && p->ports[2] == 8080 &&
 	                p->ports[3] == 8443,
 	        "ports that need a listener, the proxy's too");
@@ -105,7 +110,8 @@ static void wrong(void)
 	        {"allow: [{ addresses: [10.0.0.1/8], protocol: raw, ports: [1] }]",
 	                "behind the prefix"},
 	        {"allow: [{ addresses: [10.0.0.0/8] }]", "protocol: raw"},
-	        {"allow: [{ host: a.b, requests: [/] }]", "tls does not show them"},
+	        {"allow: [{ host: a.b, requests: [/] }]",
+	                "tls does not show them without `terminate: true`"},
 	        {"allow: [{ host: a.b, protocol: http, requests: [GTE /] }]", "did you mean 'GET'"},
 	        {"allow: [{ host: a.b, protocol: http, requests: [GET x] }]", "METHOD /PATH"},
 	        {"allow: [{ host: a.b, protocol: http, requests: ['GET /***'] }]", "METHOD /PATH"},
@@ -117,6 +123,7 @@ static void wrong(void)
 	        {"allow: [{ host: a.b, protocol: http, requests: [/x] }, 'a.b:80']",
 	                "a.b:80 has a rule before this one, which alone would count"},
 	        {"allow: [a.b, { host: a.b, rate: 5M }]", "a.b:443 has a rule before"},
+	        {"allow: [a.b, { host: a.b, terminate: true }]", "a.b:443 has a rule before"},
 	        {"allow: ['*.a.b', { host: '*.a.b', ports: [1, 443], protocol: http }]",
 	                "*.a.b:443 has a rule before"},
 	        {"allow: ['@npm', { host: registry.npmjs.org, bytes: 1G }]", "one by @npm, which"},
@@ -127,7 +134,12 @@ static void wrong(void)
 	                "none that frames the request"},
 	        {"inject: [{ host: a.b, upstream: 'https://c.d', requests: [] }]",
 	                "'requests' is empty"},
-	        {"allow: [{ host: a.b, terminate: true }]", "unknown key 'terminate'"},
+	        {"allow: [{ host: a.b, terminate: true, protocol: raw, ports: [1] }]",
+	                "raw has nothing to terminate"},
+	        {"allow: [{ host: a.b, terminate: true, protocol: http }]",
+	                "http has nothing to terminate"},
+	        {"allow: [{ host: a.b, terminate: 'yes' }]", "'terminate'"},
+	        {"allow: [{ host: a.b, terminates: true }]", "did you mean 'terminate'"},
 	        {"allow: [anthropic.agentbox]", "both in `allow` and in `inject`"},
 	        {"allow: [[a.b]]", "HOST[:PORT], @GROUP or a map"},
 	        {"allow: a.b", "a list is expected"},

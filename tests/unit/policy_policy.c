@@ -88,6 +88,28 @@ static void injects(void)
 	BAD("neither 0 nor 1", INJECT0.loopback = 2);
 }
 
+static struct policy_rule *rule0(struct policy_set *s)
+{
+	struct policy *p = &s->policies[0];
+	p->nrules = p->nrequests = 1;
+	p->rules[0] = (struct policy_rule){.host = "a.b", .nports = 1, .ports = {443}};
+	strcpy(p->requests[0].path, "/x");
+	return &p->rules[0];
+}
+
+static void rules(void)
+{
+	BAD("terminates what is not TLS", rule0(s)->terminate = 2);
+	BAD("terminates what is not TLS",
+	        (rule0(s)->protocol = RULE_HTTP, s->policies[0].rules[0].terminate = 1));
+	BAD("does not show", rule0(s)->requests.n = 1);
+	auto_free struct policy_set *s = fresh();
+	struct err e = {0};
+	struct policy_rule *r = rule0(s);
+	r->terminate = r->requests.n = 1;
+	ok(policy_set_check(s, size, &e) == 0, "requests of TLS that is terminated: %s", e.text);
+}
+
 static void config(void)
 {
 	BAD("config", c->supervisor_uid = 0);
@@ -191,6 +213,7 @@ int main(void)
 	heads();
 	texts();
 	injects();
+	rules();
 	config();
 	filter();
 	narrow();
