@@ -31,7 +31,7 @@ DEPS_supervisor := drivers proto policy base
 DEPS_abctl := proto base
 
 # ---- programs: main file, libraries (the link line shows the privilege) ----
-PROGRAMS := agentboxd agentbox-supervisor agentbox-egress agentbox-policyc abctl
+PROGRAMS := agentboxd agentbox-supervisor agentbox-egress agentbox-policyc agentbox-authority abctl
 MAIN_agentboxd := jail/agentboxd.c
 LIBS_agentboxd := -lnl-route-3 -lnl-3
 # Inside supervisor/ a file includes only what stands after it here: what clients ask, what a run is
@@ -50,7 +50,9 @@ ORDER_supervisor := main orders filter arguments \
 MAIN_agentbox-supervisor := supervisor/main.c
 LIBS_agentbox-supervisor := -luring -lsqlite3 -lcrypto -lcjson -lyaml
 MAIN_agentbox-egress := egress/main.c
-LIBS_agentbox-egress := -lcurl -lcares -lcjson
+LIBS_agentbox-egress := -lcurl -lcares -lssl -lcrypto -lcjson
+MAIN_agentbox-authority := egress/authority.c
+LIBS_agentbox-authority := -lcrypto
 MAIN_agentbox-policyc := policy/policyc.c
 LIBS_agentbox-policyc := -lyaml -lseccomp
 MAIN_abctl := abctl/abctl.c
@@ -66,7 +68,7 @@ SRCS_agentbox-canary := jail/canary.c jail/canary_self.c jail/canary_files.c
 LIBS_base := -lcjson
 LIBS_policy := -lyaml -lseccomp
 LIBS_jail := -lnl-route-3 -lnl-3
-LIBS_egress := -lcurl -lcares
+LIBS_egress := -lcurl -lcares -lssl -lcrypto
 LIBS_supervisor := -luring -lsqlite3 -lcrypto
 
 # ---- flags ----

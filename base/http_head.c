@@ -212,7 +212,7 @@ int http_head_host(struct http_head *h, struct err *e)
 	struct http_text v = h->host;
 	const char *colon = v.n ? memchr(v.p, ':', v.n) : NULL;
 	size_t n = colon ? (size_t)(colon - v.p) : v.n;
-	h->port = 80;
+	h->port = HTTP_NO_PORT;
 	if (colon) {
 		size_t digits = v.n - n - 1;
 		h->port = 0;

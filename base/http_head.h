@@ -20,6 +20,7 @@ enum {
 	HTTP_HEAD_MAX = 64 << 10, /* the largest default among servers in use (8 KiB .. 64 KiB) */
 	HTTP_FIELDS = 100,
 	HTTP_METHOD_MAX = 32,
+	HTTP_NO_PORT = -1,
 };
 
 struct http_text {
@@ -34,7 +35,7 @@ struct http_field {
 struct http_head {
 	struct http_text method, target; /* printable ASCII, not empty */
 	struct http_text host;           /* the Host field; p is NULL where HTTP/1.0 has none */
-	int port;                        /* of http_head_host, else 0 */
+	int port;                        /* of http_head_host, else 0; HTTP_NO_PORT: none said */
 	int minor;                       /* HTTP/1.minor */
 	bool keep_alive, expect_continue, upgrade, chunked;
 	int64_t content_length; /* -1: none */
@@ -49,8 +50,7 @@ MUST_USE int http_head_length(const char *p, size_t n, size_t from);
 /* p[n] is one whole head.  0; -EINVAL malformed; -E2BIG too many fields; -EACCES HTTP/2;
  * -EPROTONOSUPPORT another version of HTTP; -EOPNOTSUPP an unknown coding or expectation. */
 MUST_USE int http_head_parse(const char *p, size_t n, struct http_head *ret, struct err *e);
-/* Takes the Host field apart: `host` becomes a host's name without the root's dot, `port` 80 where
- * none is said.  -EINVAL. */
+/* Takes the Host field apart: `host` becomes a host's name without the root's dot.  -EINVAL. */
 MUST_USE int http_head_host(struct http_head *h, struct err *e);
 
 bool http_is(struct http_text t, const char *word); /* case is ignored */

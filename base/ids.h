@@ -13,8 +13,9 @@ enum {
 	ID_SUPERVISOR = 0x1fff0001, /* uid and gid */
 	ID_EGRESS = 0x1fff0002,
 	ID_POLICYC = 0x1fff0003,
-	ID_IMAGES = 0x1fff0004,  /* mke2fs, while it makes a session's file system */
-	ID_SECRETS = 0x1fff0005, /* root's commands that print a secret */
+	ID_IMAGES = 0x1fff0004,    /* mke2fs, while it makes a session's file system */
+	ID_SECRETS = 0x1fff0005,   /* root's commands that print a secret */
+	ID_AUTHORITY = 0x1fff0006, /* agentbox-authority */
 
 	ID_BLOCK = 65536, /* host ids of one jail */
 	/* Workspaces are stored under this block; no process ever runs as it. */

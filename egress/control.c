@@ -3,6 +3,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "egress/certs.h"
 #include "egress/jails.h"
 #include "egress/secrets.h"
 #include "policy/policy.h"
@@ -103,9 +104,30 @@ static int on_policies(struct control *c, const void *msg, int fds[MSG_FDS], str
 	return 0;
 }
 
+/* Of a memfd (borrowed; -1: none).  Without one the jail begins all the same: what would be
+ * terminated is refused there, with events. */
+static struct certs *open_authority(int memfd, uint64_t jail)
+{
+	struct authority a;
+	struct certs *c = NULL;
+	struct err e;
+	if (memfd < 0)
+		return NULL;
+	if (fd_pread_full(memfd, &a, sizeof(a), 0) == (ssize_t)sizeof(a))
+		c = certs_open(&a, &e);
+	else
+		(void)err_set(&e, -EIO, "certificates: the memfd is shorter than an authority");
+	explicit_bzero(&a, sizeof(a));
+	if (!c)
+		log_err("jail %llu: %s", (unsigned long long)jail, e.text);
+	return c;
+}
+
 static int on_jail(struct control *c, const void *msg, int fds[MSG_FDS], struct err *e)
 {
 	const struct egress_jail *m = msg;
+	if (m->head.nfds != EGRESS_LISTENERS && m->head.nfds != EGRESS_LISTENERS + 1)
+		return err_set(e, -EBADMSG, "control: a jail with %u descriptors", m->head.nfds);
 	if (jails_find(c->services, m->jail))
 		return err_set(e, -EEXIST, "jail %llu began twice", (unsigned long long)m->jail);
 	bool known =
@@ -119,7 +141,8 @@ static int on_jail(struct control *c, const void *msg, int fds[MSG_FDS], struct 
 		         "everything is refused",
 		        (unsigned long long)m->jail, m->policy,
 		        (unsigned long long)m->policy_generation);
-	int r = jails_begin(c->services, m, b, why, fds, e);
+	int r = jails_begin(
+	        c->services, m, b, why, fds, open_authority(fds[EGRESS_LISTENERS], m->jail), e);
 	rulebook_unref(b);
 	return r;
 }
@@ -186,7 +209,7 @@ static const struct {
 	int (*handle)(struct control *c, const void *msg, int fds[MSG_FDS], struct err *e);
 } messages[] = {
         {EGRESS_POLICIES, sizeof(struct egress_simple), 2, on_policies},
-        {EGRESS_JAIL, sizeof(struct egress_jail), EGRESS_LISTENERS, on_jail},
+        {EGRESS_JAIL, sizeof(struct egress_jail), ANY_FDS, on_jail},
         {EGRESS_PORTS, sizeof(struct egress_ports), ANY_FDS, on_ports},
         {EGRESS_JAIL_END, sizeof(struct egress_simple), 0, on_jail_end},
         {EGRESS_STOP, sizeof(struct egress_simple), 0, on_stop},

@@ -4,6 +4,7 @@
 #include "egress/http_answer.h"
 #include "egress/http_conn.h"
 #include "egress/secrets.h"
+#include "egress/tls.h"
 #include "egress/upstream.h"
 
 #include <ctype.h>
@@ -134,9 +135,12 @@ static bool judge_rule(struct http_conn *c, const struct http_head *h, struct gr
 		return false;
 	}
 	c->x.rule = i;
-	if (p->rules[i].protocol != RULE_HTTP) {
-		refuse_unless(c, 403, EGRESS_REMEDY_PROTOCOL, "http: %.60s:%u is allowed as %s",
-		        c->x.name, c->place.port, rule_protocol_name(p->rules[i].protocol));
+	bool tls = p->rules[i].protocol == RULE_TLS && rule_shows_requests(&p->rules[i]);
+	if (c->tls ? !tls : p->rules[i].protocol != RULE_HTTP) {
+		refuse_unless(c, 403, c->tls ? EGRESS_REMEDY_NONE : EGRESS_REMEDY_PROTOCOL,
+		        "http: %.60s:%u is allowed as %s%s", c->x.name, c->place.port,
+		        rule_protocol_name(p->rules[i].protocol),
+		        c->tls ? ", not terminated any more" : "");
 		return false;
 	}
 	*ret = (struct grant){.rule = &p->rules[i]};
@@ -152,15 +156,19 @@ static bool judge(struct http_conn *c, const struct http_head *h, struct grant *
 	snprintf(host, POLICY_HOST_MAX, "%.*s", len, h->host.p);
 	bool known = names_rule(t, h->host.p, h->host.n, 0) >= 0 ||
 	             names_injected(t, h->host.p, h->host.n);
+	unsigned port = h->port != HTTP_NO_PORT ? (unsigned)h->port : c->tls ? 443 : 80;
 	c->x.rule = -1; /* not that of the request before */
 	c->x.injected = false;
 	if (!known) {
 		names_refusal(t, "http", host, reason, sizeof(reason));
 		struct report_of what = asked(c, names_remedy(t));
-		what.port = (unsigned)h->port;
+		what.port = port;
 		http_conn_refuse(c, 403, what, reason);
-	} else if ((unsigned)h->port != c->place.port) {
-		refuse(c, 403, "http: Host names port %d, %u was dialled", h->port, c->place.port);
+	} else if (port != c->place.port) {
+		refuse(c, 403, "http: Host names port %u, %u was dialled", port, c->place.port);
+	} else if (c->tls && !http_is(h->host, tls_name(c->tls))) {
+		refuse(c, 403, "http: Host %.50s is not the server name %.50s", host,
+		        tls_name(c->tls));
 	} else if (!c->place.has_v4 || !names_belong(t, h->host.p, h->host.n, c->place.v4)) {
 		refuse(c, 403, "http: Host %.50s does not belong to the address %.40s", host,
 		        c->address);
@@ -326,7 +334,7 @@ static int set_origin(
 	}
 	*reach = (struct reach){.n = g->rule->ncidrs};
 	memcpy(reach->cidrs, g->rule->cidrs, sizeof(reach->cidrs));
-	x->origin = (struct origin){.port = (uint16_t)c->place.port};
+	x->origin = (struct origin){.tls = c->tls != NULL, .port = (uint16_t)c->place.port};
 	for (size_t i = 0; x->name[i]; i++)
 		x->origin.host[i] = (char)tolower((unsigned char)x->name[i]);
 	return 0;

@@ -3,15 +3,28 @@
 #include "base/mem.h"
 #include "egress/http.h"
 #include "egress/http_answer.h"
+#include "egress/tls.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
-/* `in` holds at most one head, or body bytes on their way; `out` a response head (256 KiB) on top
- * of what waits. */
-enum { IN_HIGH = HTTP_HEAD_MAX + 1024, OUT_MAX = 1 << 20 };
+/* `in` holds at most one head, or body bytes on their way, and a record of TLS, which is taken
+ * whole; `out` a response head (256 KiB) on top of what waits. */
+enum { IN_HIGH = HTTP_HEAD_MAX + 1024, IN_MAX = IN_HIGH + TLS_RECORD, OUT_MAX = 1 << 20 };
+
+/* ---- the socket ---- */
+
+static ssize_t get(struct http_conn *c, void *p, size_t n)
+{
+	return c->tls ? tls_recv(c->tls, p, n) : recv(c->client.fd, p, n, 0);
+}
+
+static ssize_t put(struct http_conn *c, const void *p, size_t n)
+{
+	return c->tls ? tls_send(c->tls, p, n) : send(c->client.fd, p, n, MSG_NOSIGNAL);
+}
 
 /* ---- out ---- */
 
@@ -32,6 +45,8 @@ void http_conn_interest(struct http_conn *c)
 static void linger(struct http_conn *c)
 {
 	c->state = HTTP_LINGER;
+	if (c->tls)
+		tls_end(c->tls);
 	(void)shutdown(c->client.fd, SHUT_WR);
 	client_deadline(&c->client, HTTP_LINGER_MS);
 	buf_done(&c->in);
@@ -40,7 +55,7 @@ static void linger(struct http_conn *c)
 void http_conn_flush(struct http_conn *c)
 {
 	while (c->out.len && !c->client.ended) {
-		ssize_t n = send(c->client.fd, c->out.p, c->out.len, MSG_NOSIGNAL);
+		ssize_t n = put(c, c->out.p, c->out.len);
 		if (n > 0) {
 			buf_consume(&c->out, (size_t)n);
 			if (c->state == HTTP_EXCHANGE)
@@ -155,7 +170,7 @@ void http_conn_next(struct http_conn *c, bool keep)
 static void discard(struct http_conn *c)
 {
 	char bytes[16 << 10];
-	ssize_t n = recv(c->client.fd, bytes, sizeof(bytes), 0);
+	ssize_t n = get(c, bytes, sizeof(bytes));
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	c->discarded += n > 0 ? (size_t)n : 0;
@@ -165,9 +180,10 @@ static void discard(struct http_conn *c)
 
 static void read_some(struct http_conn *c)
 {
-	if (c->in.len >= IN_HIGH || buf_reserve(&c->in, IN_HIGH - c->in.len) < 0)
+	size_t most = c->tls ? IN_MAX : IN_HIGH;
+	if (c->in.len >= IN_HIGH || buf_reserve(&c->in, most - c->in.len) < 0)
 		return;
-	ssize_t n = recv(c->client.fd, c->in.p + c->in.len, IN_HIGH - c->in.len, 0);
+	ssize_t n = get(c, c->in.p + c->in.len, most - c->in.len);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0) { /* gone: between requests, or in the middle of one */
@@ -242,6 +258,7 @@ static void on_free(struct client *client)
 {
 	struct http_conn *c = container_of(client, struct http_conn, client);
 	exchange_done(c);
+	tls_free(c->tls);
 	buf_done(&c->in);
 	buf_done(&c->out);
 	free(c);
@@ -258,17 +275,29 @@ static const struct client_kind kind = {.ready = on_ready,
         .free = on_free,
         .follow = on_follow};
 
-void http_conn_accept(struct jail *j, int fd, const struct place *p, const char *bytes, size_t n)
+static struct http_conn *begin(struct jail *j, int fd, const struct place *p, struct tls *tls)
 {
 	struct http_conn *c = xnew(struct http_conn);
 	struct sockaddr_storage a;
-	c->in = (struct buf)BUF_INIT(IN_HIGH);
+	c->tls = tls;
+	c->in = (struct buf)BUF_INIT(IN_MAX);
 	c->out = (struct buf)BUF_INIT(OUT_MAX);
 	exchange_init(&c->x);
 	c->place = *p;
 	(void)address_of(p->mapped, 0, &a);
 	address_text((const struct sockaddr *)&a, c->address);
 	client_begin(&c->client, &kind, j, fd, EPOLLIN, HTTP_HEAD_MS);
+	return c;
+}
+
+void http_conn_accept(struct jail *j, int fd, const struct place *p, const char *bytes, size_t n)
+{
+	struct http_conn *c = begin(j, fd, p, NULL);
 	if (n && !c->client.ended && buf_put(&c->in, bytes, n) == 0)
 		advance(c);
+}
+
+void http_conn_accept_tls(struct jail *j, int fd, const struct place *p, struct tls *tls)
+{
+	(void)begin(j, fd, p, tls);
 }

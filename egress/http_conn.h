@@ -1,5 +1,6 @@
 /*
- * http_conn.h - a connection of a jail that speaks HTTP: heads in, answers out.
+ * http_conn.h - a connection of a jail that speaks HTTP, in the open or in TLS that
+ * ends here: heads in, answers out.
  *
  *	HEAD ----> EXCHANGE ----> HEAD          (keep-alive)
  *	  |            |
@@ -23,6 +24,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct tls;
+
 enum http_state { HTTP_HEAD, HTTP_EXCHANGE, HTTP_FLUSH, HTTP_LINGER };
 
 enum {
@@ -40,12 +43,16 @@ struct http_conn {
 	size_t discarded;               /* in LINGER */
 	char address[ADDRESS_TEXT_MAX]; /* that was dialled */
 	struct place place;
+	struct tls *tls;   /* owned; NULL: plain HTTP */
 	bool used;         /* a request was answered: its jail knows that it may be closed */
 	struct exchange x; /* in EXCHANGE */
 };
 
 /* Takes fd; bytes[n] have been read from it already (n may be 0). */
 void http_conn_accept(struct jail *j, int fd, const struct place *p, const char *bytes, size_t n);
+
+/* The same after a handshake.  Takes fd and `tls`. */
+void http_conn_accept_tls(struct jail *j, int fd, const struct place *p, struct tls *tls);
 
 /* ---- for exchange.c ---- */
 

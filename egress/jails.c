@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "egress/certs.h"
 #include "egress/client.h"
 #include "egress/dns_port.h"
 #include "egress/http_conn.h"
@@ -198,6 +199,7 @@ static void bury(struct corpse *c)
 	names_done(&j->names);
 	usage_done(&j->usage);
 	purse_done(&j->purse);
+	certs_free(j->certs);
 	free(j);
 }
 
@@ -219,7 +221,7 @@ static int listen_on(struct jail *j, struct listener *l, int *fd, unsigned port,
 }
 
 int jails_begin(struct services *s, const struct egress_jail *m, struct rulebook *book,
-        const char *why_none, int fds[EGRESS_LISTENERS], struct err *e)
+        const char *why_none, int fds[EGRESS_LISTENERS], struct certs *certs, struct err *e)
 {
 	static const unsigned ports[EGRESS_LISTENERS] = {[EGRESS_DNS_UDP] = 53,
 	        [EGRESS_DNS_TCP] = 53,
@@ -229,6 +231,7 @@ int jails_begin(struct services *s, const struct egress_jail *m, struct rulebook
 	j->services = s;
 	j->id = m->jail;
 	j->flags = m->flags;
+	j->certs = certs;
 	list_init(&j->clients);
 	names_init(&j->names, j->id);
 	jails_follow(j, book, why_none);

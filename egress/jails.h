@@ -21,8 +21,10 @@
 
 #include <stdint.h>
 
+struct certs;
 struct resolver;
 struct secrets;
+struct tls_service;
 struct upstream;
 
 enum {
@@ -38,6 +40,7 @@ struct services {
 	struct resolver *resolver;
 	struct secrets *secrets;
 	struct upstream *upstream;
+	struct tls_service *tls;
 	struct pipes pipes;
 	struct list jails; /* of struct jail.link */
 	struct ledger ledger;
@@ -65,6 +68,7 @@ struct jail {
 	struct report report;
 	struct usage usage;
 	struct purse purse;
+	struct certs *certs; /* owned; NULL: its policy terminated nothing when it began */
 	struct listener listeners[EGRESS_LISTENERS];
 	struct listener ports[POLICY_PORTS]; /* of its policy, when it began */
 	uint32_t nports;
@@ -72,9 +76,9 @@ struct jail {
 	unsigned nclients;
 };
 
-/* Takes fds[EGRESS_LISTENERS] (each is -1 afterwards), even on failure. */
+/* Takes fds[EGRESS_LISTENERS] (each is -1 afterwards) and `certs`, even on failure. */
 MUST_USE int jails_begin(struct services *s, const struct egress_jail *m, struct rulebook *book,
-        const char *why_none, int fds[EGRESS_LISTENERS], struct err *e);
+        const char *why_none, int fds[EGRESS_LISTENERS], struct certs *certs, struct err *e);
 /* One more listener of it, on a port that its policy names.  Takes *fd, even on failure. */
 MUST_USE int jails_port(struct jail *j, unsigned port, int *fd, struct err *e);
 /* Other rules from now on, for what is open too. */

@@ -7,6 +7,7 @@
 #include "egress/jails.h"
 #include "egress/resolve.h"
 #include "egress/secrets.h"
+#include "egress/tls.h"
 #include "egress/upstream.h"
 
 #include <signal.h>
@@ -28,6 +29,7 @@ static void serve_done(struct serve *v)
 	}
 	control_free(v->control);
 	upstream_free(v->s.upstream);
+	tls_service_free(v->s.tls);
 	resolver_free(v->s.resolver);
 	pipes_done(&v->s.pipes);
 	ledger_done(&v->s.ledger);
@@ -52,6 +54,9 @@ static int serve_init(struct serve *v, const struct serve_options *o, struct err
 		return e->code;
 	v->s.upstream = upstream_new(v->s.reactor, o->ca_file, e);
 	if (!v->s.upstream)
+		return e->code;
+	v->s.tls = tls_service_new(e);
+	if (!v->s.tls)
 		return e->code;
 	v->control = control_new(&v->s, e);
 	return v->control ? 0 : e->code;

@@ -5,6 +5,7 @@
 #include "egress/address.h"
 #include "egress/hello.h"
 #include "egress/jails.h"
+#include "egress/shake.h"
 
 #include <fcntl.h>
 #include <stdarg.h>
@@ -291,6 +292,15 @@ static void set_dialled(struct stream *s)
 	}
 }
 
+/* It is opened here; this one ends without a word. */
+static void terminate(struct stream *s)
+{
+	struct jail *j = s->client.jail;
+	int fd = client_release(&s->client);
+	if (fd >= 0)
+		shake_accept(j, fd, &s->place, s->host, s->hello, s->nhello);
+}
+
 /* The server name is there: does it belong to what was dialled, and may it be reached? */
 static void judge(struct stream *s, const char *name)
 {
@@ -321,6 +331,8 @@ static void judge(struct stream *s, const char *name)
 	else if (policy_of(s)->rules[rule].protocol != RULE_TLS)
 		refuse(s, EGRESS_REMEDY_PROTOCOL, "tls: %.60s:%u is allowed as %s", name,
 		        s->place.port, rule_protocol_name(policy_of(s)->rules[rule].protocol));
+	else if (policy_of(s)->rules[rule].terminate)
+		terminate(s);
 	else
 		dial(s);
 }

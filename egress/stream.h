@@ -3,6 +3,7 @@
  * server name, raw bytes by the rule of what was dialled.
  *
  *	HELLO ----> DIAL ----> RELAY		(tls)
+ *	  `----> shake.h			(tls that is terminated)
  *	            DIAL ----> RELAY		(raw)
  *
  * What may not go on is reset, with an event that says why.  In HELLO nothing

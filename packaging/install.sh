@@ -27,7 +27,7 @@ copy() { # MODE DIRECTORY FILE...
 copy 755 "$prefix/bin" "$bin/abctl"
 copy 755 "$prefix/sbin" "$bin/agentboxd"
 copy 755 "$prefix/lib/agentbox" "$bin/agentbox-supervisor" "$bin/agentbox-egress" "$bin/agentbox-policyc" \
-	"$bin/agentbox-init" "$bin/agentbox-worker" "$bin/agentbox-canary"
+	"$bin/agentbox-authority" "$bin/agentbox-init" "$bin/agentbox-worker" "$bin/agentbox-canary"
 
 share=$prefix/share/agentbox
 copy 644 "$share/harnesses" "$tree"/harnesses/*.md

@@ -15,11 +15,12 @@
 
 enum egress_msg {
 	EGRESS_POLICIES = 1, /* -> struct egress_simple; fds: policy_set memfd, secrets memfd */
-	EGRESS_JAIL,         /* -> struct egress_jail; fds: EGRESS_LISTENERS, in the order below */
-	EGRESS_PORTS,        /* -> struct egress_ports; fds: a listener each, MSG_FDS at most; after
-	                        EGRESS_JAIL, as often as it takes */
-	EGRESS_JAIL_END,     /* -> struct egress_simple: close everything of that jail */
-	EGRESS_STOP,         /* -> struct egress_simple */
+	EGRESS_JAIL,        /* -> struct egress_jail; fds: EGRESS_LISTENERS, in the order below, and
+	                       struct authority's memfd where its policy terminates TLS */
+	EGRESS_PORTS,       /* -> struct egress_ports; fds: a listener each, MSG_FDS at most; after
+	                       EGRESS_JAIL, as often as it takes */
+	EGRESS_JAIL_END,    /* -> struct egress_simple: close everything of that jail */
+	EGRESS_STOP,        /* -> struct egress_simple */
 	EGRESS_DRAIN,       /* -> struct egress_simple: another has the listeners now; end when what
 	                       is open has ended.  A STOP then tells what it cuts */
 	EGRESS_READY = 100, /* <- struct egress_simple: policies taken into use */

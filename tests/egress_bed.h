@@ -46,6 +46,7 @@ enum { BED_ASKED = 64 << 10 };
 /* What a test adds to the policy, and to what egress is told of a jail. */
 static void (*bed_more)(struct policy *p);
 static void (*bed_purse)(struct egress_jail *m);
+static int bed_authority; /* memfd that goes with the next jails; 0: none */
 
 static struct {
 	int host_net, jail_net;
@@ -603,16 +604,17 @@ static inline void bed_jail(uint64_t id, uint32_t flags)
 	struct sockaddr_ll lo = {
 	        .sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL), .sll_ifindex = 1};
 	must(bind(watch, (const struct sockaddr *)&lo, sizeof(lo)) == 0, "watch");
-	int fds[EGRESS_LISTENERS] = {[EGRESS_DNS_UDP] = bed_listener(SOCK_DGRAM, 53),
+	int fds[EGRESS_LISTENERS + 1] = {[EGRESS_DNS_UDP] = bed_listener(SOCK_DGRAM, 53),
 	        [EGRESS_DNS_TCP] = bed_listener(SOCK_STREAM, 53),
 	        [EGRESS_HTTP] = bed_listener(SOCK_STREAM, 80),
 	        [EGRESS_TLS] = bed_listener(SOCK_STREAM, 443),
-	        [EGRESS_WATCH] = watch};
+	        [EGRESS_WATCH] = watch,
+	        bed_authority};
 	struct egress_jail m = {
 	        .head.type = EGRESS_JAIL, .jail = id, .policy_generation = 1, .flags = flags};
 	if (bed_purse)
 		bed_purse(&m);
-	must(msg_send(bed.control, &m, sizeof(m), fds, EGRESS_LISTENERS) == 0,
+	must(msg_send(bed.control, &m, sizeof(m), fds, EGRESS_LISTENERS + (bed_authority > 0)) == 0,
 	        "jail %d handed over", (int)id);
 	for (int i = 0; i < EGRESS_LISTENERS; i++)
 		close(fds[i]);

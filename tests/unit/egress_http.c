@@ -36,6 +36,7 @@ static void test_taken(void)
 	                !h.keep_alive,
 	        "close in a list");
 	ok(parse("GET / HTTP/1.0\r\n" H "\r\n", &h, &e) == 0 && !h.keep_alive, "HTTP/1.0 closes");
+	ok(h.port == HTTP_NO_PORT, "a Host without a port");
 	ok(parse("GET / HTTP/1.0\r\n" H "Connection: keep-alive\r\n\r\n", &h, &e) == 0 &&
 	                h.keep_alive,
 	        "unless asked");
