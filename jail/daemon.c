@@ -251,6 +251,7 @@ static int open_inside(struct daemon *d, struct err *e)
 		r = programs_find(&d->programs, d->options->libexec, d->options->share, e);
 	if (r == 0)
 		r = upgrade_know_self(d, e);
+	d->pool.authority = d->programs.authority;
 	if (r == 0 && !d->resumed)
 		r = leases_open(&d->leases, LEASE_FILE, e);
 	if (r == 0 && !d->resumed)

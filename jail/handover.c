@@ -141,6 +141,7 @@ static const struct member of_kit[] = {
         F(kit, ports.fd),
         M(kit, ports.n),
         M(kit, ports.port),
+        F(kit, authority),
         F(kit, mounts),
         M(kit, limits),
         F(kit, cgroup.dirfd),

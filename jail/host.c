@@ -204,7 +204,7 @@ static int probe_inodes(const struct probe *p, struct err *e)
 	own->root = POLICY_ROOT_HOST_USR;
 	own->flags = POLICY_PRIVATE_FILES;
 	int r = template_make(own, &t, e);
-	int ns = r < 0 ? r : root_make(own, &t, NULL, 0, e);
+	int ns = r < 0 ? r : root_make(own, &t, NULL, 0, -1, e);
 	fd_close(ns);
 	template_done(&t);
 	return ns < 0 ? ns : 0;

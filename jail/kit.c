@@ -2,6 +2,7 @@
 #include "base/fd.h"
 #include "base/ids.h"
 #include "base/mem.h"
+#include "jail/authority.h"
 #include "jail/home.h"
 #include "jail/mounts.h"
 #include "jail/root.h"
@@ -147,12 +148,21 @@ static int make_ipc_uts(struct kit *k, struct err *e)
 	return r;
 }
 
+static int make_authority(struct kit *k, const struct kit_spec *spec, struct err *e)
+{
+	const struct policy *p = spec->policy;
+	if (!spec->authority || !rules_terminate(p->rules, p->nrules))
+		return 0;
+	k->authority = authority_make(spec->authority, p, e);
+	return k->authority < 0 ? k->authority : 0;
+}
+
 static int make_root(struct kit *k, const struct kit_spec *spec, struct err *e)
 {
 	const struct root_mount mounts[] = {{k->mounts[KIT_DEVPTS], "/dev/pts"},
 	        {k->mounts[KIT_SHM], "/dev/shm"}, {k->mounts[KIT_TMP], "/tmp"},
 	        {k->mounts[KIT_RUN], "/run"}};
-	k->mntns = root_make(spec->policy, spec->root, mounts, ARRAY_LEN(mounts), e);
+	k->mntns = root_make(spec->policy, spec->root, mounts, ARRAY_LEN(mounts), k->authority, e);
 	return k->mntns < 0 ? k->mntns : 0;
 }
 
@@ -165,6 +175,7 @@ struct kit *kit_blank(const struct cgroup_tree *tree, const struct closer *close
 	        .ipcns = -1,
 	        .utsns = -1,
 	        .mntns = -1,
+	        .authority = -1,
 	        .cgroup = CGROUP_NONE,
 	        .tree = tree,
 	        .closer = closer};
@@ -186,6 +197,8 @@ struct kit *kit_make(const struct kit_spec *spec, struct err *e)
 		k->netns = net_make(k->listeners, &k->ports, e);
 		r = k->netns < 0 ? k->netns : make_ipc_uts(k, e);
 	}
+	if (r == 0)
+		r = make_authority(k, spec, e);
 	if (r == 0)
 		r = make_mounts(k, e);
 	if (r == 0)
@@ -213,6 +226,7 @@ void kit_free(struct kit *k)
 	net_ports_done(&k->ports);
 	for (int m = 0; m < KIT_MOUNTS; m++)
 		fd_close(k->mounts[m]);
+	fd_close(k->authority);
 	fd_close(k->userns);
 	fd_close(k->idmap);
 	fd_close(k->netns);

@@ -31,6 +31,7 @@ struct kit {
 	int mntns;                       /* root.h; keeps the files reachable after the end */
 	int listeners[EGRESS_LISTENERS]; /* for agentbox-egress; keep them while it may restart */
 	struct net_ports ports;          /* likewise */
+	int authority; /* its memfd, likewise (authority.h); -1: its policy terminates nothing */
 	int mounts[KIT_MOUNTS];
 	struct limits limits; /* what mounts and cgroup were made for */
 	struct cgroup cgroup;
@@ -46,6 +47,8 @@ struct kit_spec {
 	const uint16_t *ports; /* of the policy; nports of them */
 	uint32_t nports;
 	const char *name; /* of the cgroup; unique among live jails, one path component */
+	/* The program that makes authorities; NULL: whatever the policy says, there is none. */
+	const char *authority;
 	const struct cgroup_tree *tree;
 	const struct closer *closer; /* NULL: kit_free waits for the kernel (15 ms) */
 };

@@ -61,6 +61,7 @@ static int find_programs(struct programs *p, const char *own, const char *libexe
 	        {"agentbox-policyc", &p->policyc},
 	        {"agentbox-supervisor", &p->supervisor},
 	        {"agentbox-egress", &p->egress},
+	        {"agentbox-authority", &p->authority},
 	        {"agentbox-init", &p->init},
 	        {"agentbox-worker", &p->worker},
 	        {"agentbox-canary", &p->canary},
@@ -114,6 +115,7 @@ void programs_done(struct programs *p)
 	free(p->policyc);
 	free(p->supervisor);
 	free(p->egress);
+	free(p->authority);
 	free(p->init);
 	free(p->worker);
 	free(p->canary);

@@ -25,8 +25,8 @@
 
 struct programs {
 	char *self; /* owned, absolute, as the next two lines: agentboxd's own */
-	char *policyc, *supervisor, *egress, *init, *worker, *canary; /* owned, absolute */
-	char *share;                                                  /* owned: has harnesses/ */
+	char *policyc, *supervisor, *egress, *authority, *init, *worker, *canary; /* owned */
+	char *share; /* owned: has harnesses/ */
 };
 
 /* `libexec` and `share` override the search; may be NULL. */

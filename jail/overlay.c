@@ -8,10 +8,12 @@
 #include "base/fd.h"
 #include "base/ids.h"
 #include "base/mem.h"
+#include "jail/authority.h"
 #include "jail/etc.h"
 #include "jail/mounts.h"
 #include "jail/sysc.h"
 #include "jail/template.h"
+#include "jail/trust.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -94,6 +96,45 @@ static int add_tree(struct overlay *o, size_t i, int image, const struct kit *k,
 	return r < 0 ? r : new_like(o->upper, below(trees[i].up), &st, k->base, e);
 }
 
+/* Directory `path` of tree i's layer, each part like the image's where that has it.  fd (owned). */
+static int new_path(const struct overlay *o, size_t i, const char *path, int image,
+        const struct kit *k, struct err *e)
+{
+	const char *up = below(trees[i].up);
+	for (size_t n = strcspn(path, "/");; n += 1 + strcspn(path + n + 1, "/")) {
+		auto_free char *from = xasprintf("%s/%.*s", trees[i].path + 1, (int)n, path);
+		auto_free char *to = xasprintf("%s/%.*s", up, (int)n, path);
+		struct stat st;
+		if (fstatat(image, from, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
+			st = (struct stat){.st_mode = 0755};
+		int r = new_like(o->upper, to, &st, k->base, e);
+		if (r < 0)
+			return r;
+		if (!path[n])
+			break;
+	}
+	auto_free char *whole = xasprintf("%s/%s", up, path);
+	int fd = openat(o->upper, whole, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return fd < 0 ? err_errno(e, "directory of the layer") : fd;
+}
+
+/* What the jail trusts, and what update-ca-certificates goes by when a package has it run. */
+static int add_trust(
+        const struct overlay *o, size_t i, int image, const struct kit *k, struct err *e)
+{
+	static const char *const where[OVERLAY_TREES] = {
+	        "local/share/ca-certificates", POLICY_TRUST_DIR + sizeof("/etc")};
+	struct authority a;
+	if (k->authority < 0 || !where[i])
+		return 0;
+	auto_close int dir = new_path(o, i, where[i], image, k, e);
+	int r = dir < 0 ? dir : authority_read(k->authority, &a, e);
+	if (r == 0)
+		r = i ? trust_fill(dir, image, &a, k->base, e) : trust_add(dir, &a, k->base, e);
+	explicit_bzero(&a, sizeof(a));
+	return r;
+}
+
 /* What of the image's would not be true in a jail, and the place of /opt/agent. */
 static int add_own(const struct overlay *o, int image, const struct kit *k, struct err *e)
 {
@@ -110,6 +151,8 @@ static int add_own(const struct overlay *o, int image, const struct kit *k, stru
 			r = etc_personal(up, image, k->base, e);
 		else if (strcmp(trees[i].path, "/opt") == 0)
 			r = new_like(up, "agent", &place, k->base, e);
+		if (r == 0)
+			r = add_trust(o, i, image, k, e);
 	}
 	return r;
 }

@@ -80,8 +80,12 @@ static int tell_ports(struct daemon *d, const struct jail *j)
 
 int peers_tell_jail(struct daemon *d, struct jail *j, struct err *e)
 {
-	int fds[EGRESS_LISTENERS];
-	int r = dup_all(j->l.kit->listeners, EGRESS_LISTENERS, fds);
+	const struct kit *k = j->l.kit;
+	int from[EGRESS_LISTENERS + 1], fds[EGRESS_LISTENERS + 1];
+	int n = EGRESS_LISTENERS + (k->authority >= 0);
+	memcpy(from, k->listeners, sizeof(k->listeners));
+	from[EGRESS_LISTENERS] = k->authority;
+	int r = dup_all(from, n, fds);
 	if (r < 0)
 		return err_set(e, r,
 		        "layer egress: the listeners of jail %llu cannot be given away: %s",
@@ -95,7 +99,7 @@ int peers_tell_jail(struct daemon *d, struct jail *j, struct err *e)
 	m.policy = index < 0 ? 0 : (uint32_t)index;
 	m.flags |= index < 0 ? JAIL_MAKE_NO_EGRESS : 0;
 	purses_fill(&d->ledger, j, index < 0 ? NULL : &d->policies->set->policies[index], &m);
-	service_send(&d->egress, &m, sizeof(m), fds, EGRESS_LISTENERS);
+	service_send(&d->egress, &m, sizeof(m), fds, n);
 	j->has_egress = true;
 	r = tell_ports(d, j);
 	return r < 0 ? err_set(e, r,

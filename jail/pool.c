@@ -143,6 +143,7 @@ static int make(struct pool *p, uint32_t i, struct kit **ret, struct err *e)
 	        .base = base,
 	        .name = name,
 	        .tree = p->tree,
+	        .authority = p->authority,
 	        .closer = p->closer};
 	p->cgroups[lease_index(base)] = p->serial;
 	struct err why = {0};

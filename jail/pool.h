@@ -23,7 +23,8 @@
 struct pool {
 	struct leases *leases; /* borrowed, as the next two: for the life of the pool */
 	const struct cgroup_tree *tree;
-	const struct closer *closer; /* borrowed; NULL until set */
+	const struct closer *closer; /* borrowed; NULL until set, as the next one */
+	const char *authority;       /* kit_spec.authority */
 	struct policies *policies;   /* until pool_reset, as the next one, which is in it */
 	const struct policy_set *set;
 	unsigned depth[LIMIT_POLICIES]; /* kits waiting, by policy */

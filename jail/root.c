@@ -9,8 +9,10 @@
 #include "jail/root.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "jail/authority.h"
 #include "jail/mounts.h"
 #include "jail/overlay.h"
+#include "jail/trust.h"
 #include "policy/forms.h"
 
 #include <fcntl.h>
@@ -82,6 +84,20 @@ static bool is_covered(const struct policy *p, const char *path)
 		if (path_within(path, overlay_tree(i)))
 			return true;
 	return path_within(path, TEMPLATE_EMPTY) || path_within(path, "/run");
+}
+
+/* -1 where there is none, or where it is part of a layer over the image. */
+static int make_trust(const struct policy *p, int memfd, int *ret, struct err *e)
+{
+	struct authority a;
+	*ret = -1;
+	if (memfd < 0 || overlay_wanted(p))
+		return 0;
+	int r = authority_read(memfd, &a, e);
+	if (r == 0)
+		r = *ret = trust_layer(&a, e);
+	explicit_bzero(&a, sizeof(a));
+	return r < 0 ? r : 0;
 }
 
 static int make_parts(const struct policy *p, const struct template *t, struct part *parts,
@@ -158,25 +174,30 @@ static void look_up(void)
 }
 
 int root_make(const struct policy *p, const struct template *t, const struct root_mount *mounts,
-        size_t n, struct err *e)
+        size_t n, int authority, struct err *e)
 {
 	auto_free struct part *parts = xcalloc(t->nmounts + 1, sizeof(*parts));
 	size_t nparts = 0;
 	struct mounts_visit v;
-	int r = mounts_enter(&v, t->mntns, e), ns = -1;
+	int r = mounts_enter(&v, t->mntns, e), ns = -1, trust = -1;
 	if (r < 0)
 		return r;
 	r = make_parts(p, t, parts, &nparts, e);
+	if (r == 0)
+		r = make_trust(p, authority, &trust, e);
 	if (r == 0 && (setns(t->bare, CLONE_NEWNS) < 0 || unshare(CLONE_NEWNS) < 0))
 		r = err_errno(e, "layer mountns: the jail's mount namespace");
 	if (r == 0)
 		r = attach_all(parts, nparts, mounts, n, e);
+	if (r == 0 && trust >= 0)
+		r = mounts_attach(take_fd(trust), AT_FDCWD, POLICY_TRUST_DIR, e);
 	if (r == 0) {
 		look_up();
 		ns = mounts_here(&v);
 		r = ns < 0 ? err_errno(e, "layer mountns: /proc/self/ns/mnt") : 0;
 	}
 	mounts_leave(&v);
+	fd_close(trust);
 	for (size_t i = 0; i < nparts; i++)
 		fd_close(parts[i].fd);
 	return r < 0 ? r : ns;

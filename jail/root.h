@@ -19,9 +19,10 @@ struct root_mount {
 	const char *target;
 };
 
-/* The mount namespace: fd (owned; its last close waits for the kernel) or -errno.  The calling
- * process must be single-threaded. */
+/* The mount namespace: fd (owned; its last close waits for the kernel) or -errno.  `authority`: its
+ * memfd (borrowed), whose certificate the jail trusts, or -1.  The calling process must be
+ * single-threaded. */
 MUST_USE int root_make(const struct policy *p, const struct template *t,
-        const struct root_mount *mounts, size_t n, struct err *e);
+        const struct root_mount *mounts, size_t n, int authority, struct err *e);
 
 #endif

@@ -138,7 +138,7 @@ static int launch_jail(struct daemon *d, struct http_request *r, struct jailspec
 	m.flags |= (j->tty ? JAIL_MAKE_TTY : 0) | (j->root ? JAIL_MAKE_ROOT : 0) |
 	           (session[0] ? JAIL_MAKE_SESSION : 0);
 	(void)str_copy(m.session, sizeof(m.session), session);
-	auto_close int exec = jailspec_pack(j, e);
+	auto_close int exec = jailspec_pack(j, p, e);
 	if (exec < 0)
 		return exec;
 	struct session *held = NULL;
@@ -157,6 +157,7 @@ static int launch_jail(struct daemon *d, struct http_request *r, struct jailspec
 	        .wall_ms = (int64_t)effective.wall_ms,
 	};
 	if (held) {
+		(void)str_copy(held->policy, sizeof(held->policy), p->name);
 		struct visit *v = xnew(struct visit);
 		*v = (struct visit){d, held};
 		spec.released = visit_ended;
@@ -191,10 +192,15 @@ void api_jail_create(struct daemon *d, struct http_request *r)
 }
 
 /* Into the jail that a run or another command of the session has just now. */
-static int launch_exec(struct daemon *d, struct http_request *r, struct jailspec *j, uint64_t jail,
-        int64_t deadline_ms, struct err *e)
+static int launch_exec(struct daemon *d, struct http_request *r, struct jailspec *j,
+        const struct session *live, int64_t deadline_ms, struct err *e)
 {
-	int exec = jailspec_pack(j, e);
+	const struct policy *p = NULL;
+	struct err gone;
+	uint64_t jail = live->jail;
+	if (policies_find(d->policies, live->policy, &p, &gone) < 0)
+		p = NULL; /* root took it away */
+	int exec = jailspec_pack(j, p, e);
 	if (exec < 0)
 		return exec;
 	struct stdio_spec spec = {.tty = j->tty, .rows = j->rows, .cols = j->cols};
@@ -223,7 +229,7 @@ void api_session_exec_again(struct daemon *d, struct http_request *r, int64_t de
 	if (exec_must_wait(live, 0))
 		exec_wait(d->execs, r, id, 0, deadline_ms);
 	else if (live && live->jail)
-		rc = launch_exec(d, r, &j, live->jail, deadline_ms, &e);
+		rc = launch_exec(d, r, &j, live, deadline_ms, &e);
 	else
 		rc = launch_jail(d, r, &j, id, &e);
 	if (rc < 0)

@@ -250,8 +250,20 @@ static size_t count(const struct json *env)
 	return n;
 }
 
-int jailspec_pack(const struct jailspec *j, struct err *e)
+/* What the client says of the variable counts. */
+static size_t add_env(const struct jailspec *j, const char *pair, char **env, size_t n)
 {
+	char name[32];
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(pair, "="), pair);
+	if (!json_get(j->env, name))
+		env[n++] = xstrdup(pair);
+	return n;
+}
+
+int jailspec_pack(const struct jailspec *j, const struct policy *p, struct err *e)
+{
+	static const char *const none[] = {NULL};
+	const char *const *trust = p ? policy_trust_env(p) : none;
 	const char *ours[] = {
 	        "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 	        j->root ? "HOME=/root" : "HOME=/home/agent",
@@ -260,14 +272,14 @@ int jailspec_pack(const struct jailspec *j, struct err *e)
 	        j->tty ? "TERM=xterm-256color" : "TERM=dumb",
 	        "TMPDIR=/tmp",
 	};
-	size_t nours = ARRAY_LEN(ours), n = 0;
-	char **env = xcalloc(nours + count(j->env) + 1, sizeof(*env));
-	for (size_t i = 0; i < nours; i++) {
-		char name[16];
-		snprintf(name, sizeof(name), "%.*s", (int)strcspn(ours[i], "="), ours[i]);
-		if (!json_get(j->env, name))
-			env[n++] = xstrdup(ours[i]);
-	}
+	size_t nours = ARRAY_LEN(ours), n = 0, ntrust = 0;
+	while (trust[ntrust])
+		ntrust++;
+	char **env = xcalloc(nours + ntrust + count(j->env) + 1, sizeof(*env));
+	for (size_t i = 0; i < nours; i++)
+		n = add_env(j, ours[i], env, n);
+	for (size_t i = 0; i < ntrust; i++)
+		n = add_env(j, trust[i], env, n);
 	for (const struct json *v = json_first(j->env); v; v = json_next(v))
 		env[n++] = xasprintf("%s=%s", json_key(v), json_text(v));
 	struct exec_spec spec = {

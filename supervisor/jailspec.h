@@ -41,7 +41,8 @@ static inline void auto_jailspec_(struct jailspec *j)
 /* Fills m->narrow and m->binds against the policy; *ret: the limits that will hold. */
 MUST_USE int jailspec_narrow(const struct jailspec *j, const struct policy *p, struct jail_make *m,
         struct limits *ret, struct err *e);
-/* argv, environment (a small one of ours, then what was asked) and directory: a memfd (owned). */
-MUST_USE int jailspec_pack(const struct jailspec *j, struct err *e);
+/* argv, environment (a small one of ours, then what was asked) and directory: a memfd (owned). `p`:
+ * the jail's policy, NULL where it is not known. */
+MUST_USE int jailspec_pack(const struct jailspec *j, const struct policy *p, struct err *e);
 
 #endif

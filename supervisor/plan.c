@@ -116,9 +116,16 @@ static void env_list(char ***env, size_t *n, const char *const *pairs)
 	}
 }
 
+struct found {
+	const struct agent *agent;
+	const struct policy *policy;
+	const struct driver *driver;
+	int index;
+};
+
 /* Made from nothing: no variable of ours reaches a jail but those that root exposes and the harness
  * names; one that is not set is not set there either. */
-static char **env_of(const struct harness *h, const struct agent *a, const struct driver_command *c)
+static char **env_of(const struct harness *h, const struct found *f, const struct driver_command *c)
 {
 	static const char *const base[] = {
 	        "PATH=/opt/agent/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -134,7 +141,8 @@ static char **env_of(const struct harness *h, const struct agent *a, const struc
 	char **env = NULL;
 	size_t n = 0;
 	env_list(&env, &n, base);
-	env_list(&env, &n, texts(a->env));
+	env_list(&env, &n, policy_trust_env(f->policy));
+	env_list(&env, &n, texts(f->agent->env));
 	env_list(&env, &n, texts(c->env));
 	for (char **name = h->env_names; name && *name; name++) {
 		const char *value = getenv(*name);
@@ -150,13 +158,6 @@ static char **env_of(const struct harness *h, const struct agent *a, const struc
 }
 
 /* ---- the plan ---- */
-
-struct found {
-	const struct agent *agent;
-	const struct policy *policy;
-	const struct driver *driver;
-	int index;
-};
 
 static int look_up(struct daemon *d, struct harness *h, struct found *f, struct err *e)
 {
@@ -270,7 +271,7 @@ int plan_make(struct daemon *d, struct harness *h, const struct plan_input *in,
 		plan_done(&p);
 		return rc;
 	}
-	p.env = env_of(h, f.agent, &p.command);
+	p.env = env_of(h, &f, &p.command);
 	p.run = f.driver->open(&spec, sink);
 	*ret = p;
 	return 0;

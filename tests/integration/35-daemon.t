@@ -101,6 +101,7 @@ is 'agentboxd links no parser' "$(links agentboxd 'yaml.*|cjson|curl|cares|sqlit
 is 'the supervisor no client of the network' "$(links agentbox-supervisor 'curl|cares|seccomp|nl-.*')" 0
 is 'egress no YAML, store or ring' "$(links agentbox-egress 'yaml.*|sqlite3|uring|seccomp|nl-.*')" 0
 is 'the compiler of policies no network' "$(links agentbox-policyc 'curl|cares|sqlite3|uring|nl-.*')" 0
+is 'who makes authorities nothing but arithmetic' "$(links agentbox-authority 'curl|cares|ssl|yaml.*|cjson|sqlite3|uring|seccomp|nl-.*')" 0
 is 'PID 1 of a jail and its worker nothing' "$(links agentbox-init '.*'; links agentbox-worker '.*')" "$(printf '0\n0')"
 ok 'and there are some' test "$(children status | grep -c '^Uid')" -ge 2
 policies() { abctl policy ls; }

@@ -163,7 +163,10 @@ static void test_pack(void)
 	auto_jailspec struct jailspec j = {.policy = NULL};
 	auto_json struct json *body = body_parse(text, sizeof(text) - 1, &e);
 	must(body && jailspec_read(body, true, &j, &e) == 0, "read");
-	auto_close int fd = jailspec_pack(&j, &e);
+	auto_free struct policy *policy = xnew(struct policy);
+	policy->nrules = 1;
+	policy->rules[0].terminate = 1;
+	auto_close int fd = jailspec_pack(&j, policy, &e);
 	must(fd >= 0, "packed");
 	auto_free char *p = NULL;
 	size_t n;
@@ -171,13 +174,15 @@ static void test_pack(void)
 	static char *argv[2000], *env[1000];
 	char *cwd;
 	must(exec_unpack(p, n, argv, env, &cwd) == 0, "unpacked");
-	int home = 0, a = 0, path = 0;
+	int home = 0, a = 0, path = 0, trust = 0;
 	for (char **v = env; *v; v++) {
 		home += strncmp(*v, "HOME=", 5) == 0;
 		a += strcmp(*v, "A=1") == 0 || strcmp(*v, "HOME=/h") == 0;
 		path += strncmp(*v, "PATH=", 5) == 0;
+		trust += strcmp(*v, "NODE_EXTRA_CA_CERTS=/etc/ssl/certs/agentbox-egress.pem") == 0;
 	}
 	ok(home == 1 && a == 2 && path == 1, "what was given goes before ours");
+	ok(trust == 1, "where to find the jail's authority, for who looks elsewhere");
 	ok(strcmp(argv[2], "x") == 0 && !argv[3] && strcmp(cwd, "/workspace") == 0, "the rest");
 }
 
