@@ -152,11 +152,9 @@ static int put_key(EVP_PKEY *key, struct authority *to, struct err *e)
 static int put_cert(X509 *x, struct authority *to, struct err *e)
 {
 	BIO *b = BIO_new(BIO_s_mem());
-	const char *text = NULL;
-	long n = b && PEM_write_bio_X509(b, x) == 1 ? BIO_get_mem_data(b, &text) : 0;
-	int r = text && n > 0 && n <= AUTHORITY_CERT_MAX ? 0 : failed(e, "writing an authority");
+	int n = b && PEM_write_bio_X509(b, x) == 1 ? BIO_read(b, to->cert, sizeof(to->cert)) : 0;
+	int r = n > 0 && BIO_eof(b) ? 0 : failed(e, "writing an authority");
 	if (r == 0) {
-		memcpy(to->cert, text, (size_t)n);
 		to->cert_bytes = (uint32_t)n;
 		snprintf(to->hash, sizeof(to->hash), "%08lx.0", X509_subject_name_hash(x));
 	}
