@@ -6,7 +6,7 @@
 . tests/integration/image.sh
 
 internet good.example plain.example || { echo 'not ok 1 - an internet'; echo 1..1; exit 1; }
-mkdir -p "$T/etc/policy" "$NET/srv/good.example/open" "$NET/srv/good.example/closed" "$NET/srv/plain.example"
+mkdir -p "$T/etc/policy" "$T/etc/harnesses" "$T/bin" "$T/share" "$NET/srv/good.example/open" "$NET/srv/good.example/closed" "$NET/srv/plain.example"
 echo 'hello from good' >"$NET/srv/good.example/open/x"
 echo 'secret of good' >"$NET/srv/good.example/closed/x"
 echo 'hello from plain' >"$NET/srv/plain.example/x"
@@ -22,8 +22,20 @@ egress:
 Y
 sed 's/good.example/other.example/' "$T/etc/policy/web.yaml" >"$T/etc/policy/other.yaml"
 sed '/terminate/d; /requests/d' "$T/etc/policy/web.yaml" >"$T/etc/policy/off.yaml"
+cat >"$T/etc/harnesses/late.md" <<'H'
+---
+backend: exec
+policy: web
+command: [sh, -c, 'cat /etc/ssl/certs/agentbox-egress.pem >was; touch up; while [ ! -e go ]; do sleep 0.1; done; curl -sS -m 20 https://good.example/open/x; cmp was /etc/ssl/certs/agentbox-egress.pem && echo same']
+---
+H
+# Programs of the test's own, to be replaced under a run.
+built=$BIN
+ln -s "$PWD/harnesses" "$T/share/harnesses"
+cp "$built"/agentboxd "$built"/agentbox-* "$built"/abctl "$T/bin/"
 : >"$T/etc/agentboxd.yaml"
-start_daemon --config "$T/etc/agentboxd.yaml" || { echo 'not ok 1 - start'; echo 1..1; exit 1; }
+BIN=$T/bin
+start_daemon --config "$T/etc/agentboxd.yaml" --share "$T/share" || { echo 'not ok 1 - start'; echo 1..1; exit 1; }
 
 # in_jail POLICY COMMAND: its output, both streams, and its code
 in_jail() { abctl jail --policy "$1" -- sh -c "exec 2>&1
@@ -99,6 +111,18 @@ echo go >&8
 exec 8>&-
 wait $after
 like 'another egress goes on with the same authority' "$(cat "$T/out")" 'hello from good'
+
+# ---- a new agentboxd and a new egress under a run ----
+abctl run late -s late/one -p x --json >"$T/out" 2>/dev/null &
+after=$!
+ok 'a run that waits' wait_for 60 abctl exec late/one -- test -e /workspace/up
+for f in agentboxd agentbox-egress; do cp "$built/$f" "$T/bin/$f.new" && mv "$T/bin/$f.new" "$T/bin/$f"; done
+ok 'new programs' abctl reload
+ok 'in use' wait_for 60 grep -q 'takes over from here' "$T/log"
+ok 'the run is still there' wait_for 60 abctl exec late/one -- touch /workspace/go
+wait $after
+like 'its authority goes on to them' "$(cat "$T/out")" 'hello from good'
+like 'and is the one it was' "$(cat "$T/out")" 'same'
 
 # ---- where inner root may change what is trusted ----
 debian_image "$T/image" curl ca-certificates openssl
