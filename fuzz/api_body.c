@@ -40,7 +40,7 @@ static void jail(const struct json *body)
 			assert(!strstr(m.binds[i].below, "/../") && m.binds[i].below[0] != '/');
 			assert(m.binds[i].target[0] == '/' && !m.binds[i].writable);
 		}
-	fd_close(jailspec_pack(&j, &e));
+	fd_close(jailspec_pack(&j, &p, &e));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
