@@ -86,7 +86,7 @@ static _Noreturn void child_main(const struct job_spec *s, int socket, pid_t par
 		a.fds |= 1u << i;
 		fds[n++] = out.fds[i];
 	}
-	_exit(msg_send(socket, &a, sizeof(a), fds, n) < 0);
+	_exit(-msg_send(socket, &a, sizeof(a), fds, n) & 0xff); /* no_answer reads it */
 }
 
 /* ---- in agentboxd ---- */
@@ -119,6 +119,18 @@ int job_start(const struct job_spec *spec, struct job *ret, struct err *e)
 	return 0;
 }
 
+static int no_answer(int got, int status, struct err *e)
+{
+	if (got < 0)
+		return err_set(e, got, "the answer of a child of agentboxd: %s", strerror(-got));
+	if (WIFSIGNALED(status))
+		return err_set(
+		        e, -EIO, "a child of agentboxd was killed (signal %d)", WTERMSIG(status));
+	int why = WEXITSTATUS(status);
+	return err_set(e, -EIO, "a child of agentboxd ended without an answer: %s",
+	        why ? strerror(why) : "it gives no reason");
+}
+
 int job_end(struct job *j, int status, struct job_out *out, struct err *e)
 {
 	union {
@@ -128,11 +140,8 @@ int job_end(struct job *j, int status, struct job_out *out, struct err *e)
 	int fds[MSG_FDS], n = 0;
 	int got = msg_recv(j->socket, &u, fds);
 	job_forget(j);
-	if (got != (int)sizeof(u.a)) {
-		char how[32];
-		child_status_text(status, how);
-		return err_set(e, -EIO, "the process that does it ended with %s", how);
-	}
+	if (got != (int)sizeof(u.a))
+		return no_answer(got, status, e);
 	if (u.a.result < 0)
 		return err_set(e, u.a.result, "%s", u.a.why.text);
 	*out = (struct job_out)JOB_OUT_NONE;
