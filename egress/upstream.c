@@ -50,6 +50,7 @@ struct transfer {
 	int status;
 	bool head_done;
 	bool too_long;
+	bool again;          /* asked the second time */
 	bool switched;       /* to another protocol, unasked */
 	bool dialled_closed; /* the guard at the socket refused */
 	struct buf lines;
@@ -58,9 +59,27 @@ struct transfer {
 
 /* ---- driving libcurl ---- */
 
+/* A kept connection that ended while the request was on its way: libcurl asks again by itself where
+ * it notices by reading, not where it does by writing. */
+static bool again(struct transfer *t, CURLcode code)
+{
+	long fresh = 1;
+	if (code != CURLE_SEND_ERROR || t->again || t->status || t->dialled_closed ||
+	        curl_easy_getinfo(t->easy, CURLINFO_NUM_CONNECTS, &fresh) != CURLE_OK || fresh ||
+	        !t->ops->rewind(t->ctx))
+		return false;
+	t->again = true;
+	(void)curl_multi_remove_handle(t->pool->multi, t->easy);
+	curl_easy_setopt(t->easy, CURLOPT_FRESH_CONNECT, 1L);
+	t->started = curl_multi_add_handle(t->pool->multi, t->easy) == CURLM_OK;
+	return t->started;
+}
+
 static void finish(struct transfer *t, CURLcode code)
 {
 	struct err err, *e = NULL;
+	if (again(t, code))
+		return;
 	if (code != CURLE_OK) {
 		e = &err;
 		const char *why = t->why[0] ? t->why : curl_easy_strerror(code);

@@ -49,6 +49,14 @@ static void rules(struct policy *p)
 
 /* ---- an upstream that says what the path asks for ---- */
 
+/* As when the request and the end of the connection meet half way. */
+static void drop(int s)
+{
+	const struct linger now = {.l_onoff = 1, .l_linger = 0};
+	setsockopt(s, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+	_exit(0);
+}
+
 static void odd_one(int s)
 {
 	static const struct {
@@ -71,21 +79,27 @@ static void odd_one(int s)
 	};
 	char p[8192];
 	size_t n = 0;
+	bool used = false;
 	for (;;) {
 		ssize_t k = read(s, p + n, sizeof(p) - 1 - n);
 		if (k <= 0)
 			_exit(0);
 		n += (size_t)k;
 		p[n] = '\0';
-		if (!has(p, "\r\n\r\n"))
+		if (!has(p, "\r\n\r\n")) {
+			n = n > sizeof(p) / 2 ? 0 : n; /* a body */
 			continue;
+		}
 		n = 0;
+		if (has(p, "/once ") && used)
+			drop(s);
+		used = true;
 		for (size_t i = 0; i < ARRAY_LEN(all); i++)
 			if (has(p, all[i].path))
 				bed_put(s, all[i].answer);
 		if (has(p, "/nine ") || has(p, "/minus "))
 			_exit(0);
-		if (has(p, "/plain "))
+		if (has(p, "/plain ") || has(p, "/once "))
 			bed_put(s, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nplain");
 	}
 }
@@ -181,6 +195,29 @@ static void test_odd_upstream(void)
 	ok(bed_event(EGRESS_DENIED, "odd.good.example", ODD, "switches to another protocol") !=
 	                NULL,
 	        "a protocol nobody asked for is told");
+}
+
+/* A kept connection that ends as it is used again is nobody's fault: the request is sent once more,
+ * wherever its sending had got to. */
+static void test_met_half_way(void)
+{
+	enum { BODY = 200000, TIMES = 100 };
+	auto_free char *body = xcalloc(1, BODY + 64);
+	int fine = 0;
+	memset(body, 'x', BODY);
+	for (int i = 0; i < TIMES; i++) {
+		auto_free char *first = bed_ask("198.18.1.6",
+		        "GET /once HTTP/1.1\r\nHost: odd.agentbox\r\nConnection: close\r\n\r\n");
+		auto_free char *again =
+		        xasprintf("POST /once HTTP/1.1\r\nHost: odd.agentbox\r\nConnection: "
+		                  "close\r\nContent-Length: %d\r\n\r\n%s",
+		                BODY, body);
+		auto_free char *second = bed_ask("198.18.1.6", again);
+		fine += has(first, "plain") && has(second, "plain");
+		if (!has(second, "plain"))
+			printf("# %.300s\n", second);
+	}
+	ok(fine == TIMES, "requests on kept connections that end: %d of %d answered", fine, TIMES);
 }
 
 /* Bytes are bytes, whatever they are called. */
@@ -295,6 +332,7 @@ int main(void)
 	bed_jail(1, 0);
 	test_long_name();
 	test_odd_upstream();
+	test_met_half_way();
 	test_heads();
 	test_proxy();
 	test_narrowed();
