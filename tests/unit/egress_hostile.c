@@ -159,7 +159,8 @@ static void test_long_name(void)
 	char host[256];
 	memset(host, 'a', sizeof(host));
 	host[50] = host[100] = '.';
-	strcpy(host + POLICY_HOST_MAX - 1 - strlen(".evil.example"), ".evil.example.good.example");
+	static const char end[] = ".evil.example.good.example";
+	memcpy(host + POLICY_HOST_MAX - 1 - strlen(".evil.example"), end, sizeof(end));
 	uint32_t v4;
 	ok(bed_lookup(EGRESS_RESOLVER, host, 1, &v4) == 5, "a name that is too long is refused");
 	/* Its place could be guessed: by the rules it has none. */
@@ -225,7 +226,7 @@ static void test_heads(void)
 {
 	static char field[40000] = "X: ";
 	memset(field + 3, 'x', sizeof(field) - 6);
-	strcpy(field + sizeof(field) - 3, "\r\n");
+	memcpy(field + sizeof(field) - 3, "\r\n", 3);
 	int through = 0;
 	for (int i = 0; i < 5; i++) {
 		auto_free char *a = ask("few.good.example", 8080, "HEAD /", field);

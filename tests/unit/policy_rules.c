@@ -85,7 +85,8 @@ static void choosing(void)
 	ok(name("", 443) == -1, "no name");
 	char longest[POLICY_HOST_MAX + 1];
 	memset(longest, 'a', sizeof(longest));
-	strcpy(longest + POLICY_HOST_MAX - strlen(".example.com"), ".example.com");
+	memcpy(longest + POLICY_HOST_MAX - strlen(".example.com"), ".example.com",
+	        sizeof(".example.com"));
 	ok(name(longest, 443) == -1 && name(longest + 1, 443) == 0,
 	        "a name that would be cut is nobody's");
 	ok(rules_for_address(rules, ARRAY_LEN(rules), mapped("10.2.3.4"), 5432) == 4, "an address");
