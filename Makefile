@@ -233,7 +233,7 @@ PROVE := prove --timer --failures --comments -e 'timeout -k 5 600'
 INTEGRATION := $(sort $(wildcard tests/integration/*.t))
 JOBS_unit := 2
 
-.PHONY: help deps test check unit replay test-programs integration test-vm test-tools test-agents asan fuzz lint bench demo install
+.PHONY: help deps test check unit replay test-programs integration test-vm test-vm-deep test-tools test-agents asan fuzz lint bench demo install
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 22
 
@@ -256,14 +256,21 @@ test-programs: all $(UNIT_TESTS) $(ESCAPES) $(FAKES) $(FAULTS) ## builds all tha
 integration: all unit $(ESCAPES) $(FAKES) $(FAULTS)
 	$(Q)BIN=$(abspath $(BIN)) TESTS=$(abspath $(B)/tests) $(PROVE) $(INTEGRATION)
 
-# What a host may lack: all controllers, systemd, a power switch.
-VM_TESTS := $(filter $(foreach n,20 30 40 46 50 52 60,tests/integration/$(n)-%),$(INTEGRATION)) \
-	$(wildcard tests/vm/inside/*.t tests/vm/*.t)
+# What a host may lack: all controllers, systemd, a power switch.  VM_DEEP: what takes many minutes more there.
+numbered = $(filter $(foreach n,$(1),tests/integration/$(n).t),$(INTEGRATION))
+VM_DEEP := $(call numbered,42-% 47-disk 51-% 64-%) $(wildcard tests/vm/inside/1[67]-*.t)
+VM_TESTS := $(call numbered,20-% 30-% 40-% 43-% 46-% 48-% 50-% 52-% 53-outside 57-% 60-%) \
+	$(filter-out $(VM_DEEP),$(wildcard tests/vm/inside/*.t tests/vm/*.t))
 
 test-vm: ## limits, escapes, systemd and power cuts in a virtual machine (root; tests/vm/README.md)
 	$(Q)tools/deps.sh vm
 	$(Q)$(MAKE) --no-print-directory -j2 test-programs
 	$(Q)tests/vm/rig test $(VM_TESTS)
+
+test-vm-deep: ## there too: every system call, noisy neighbours, runs adopted, disks (half an hour)
+	$(Q)tools/deps.sh vm
+	$(Q)$(MAKE) --no-print-directory -j2 test-programs
+	$(Q)tests/vm/rig test --timeout 1800 $(VM_DEEP)
 
 TOOL_TESTS := $(wildcard tests/tools/*.t)
 test-tools: ## curl, npm, pip, go, cargo, java ... inside, against an internet of the test's own (root)

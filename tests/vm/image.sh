@@ -98,8 +98,10 @@ image() {
 	if [ ! -d "$BASE" ]; then
 		echo "rig: building $BASE (a minute or two)" >&2
 		mkdir "$t"
+		DOING="to get Debian from $MIRROR and $SECURITY (VM_MIRROR and VM_SECURITY name others)"
 		(build_base "$t" 9>&-) >&2
 		mv -T "$t" "$BASE"
+		DOING=''
 	fi
 	if [ ! -d "$IMAGE" ]; then
 		(build_image "$BASE" "$t" 9>&-) >&2

@@ -8,45 +8,14 @@ Without FILE it starts runs and follows their sessions for ever, and prints what
 With FILE it waits until every run has ended and writes all runs and all events there.
 """
 
-import http.client
 import json
 import random
-import socket
 import sys
 import threading
 import time
 import zlib
 
-
-class Client(http.client.HTTPConnection):
-    def __init__(self, path):
-        super().__init__("x")
-        self.path = path
-
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.connect(self.path)
-
-
-def ask(method, path, body=None):
-    client = Client(sys.argv[1])
-    client.request(method, path, body and json.dumps(body), {"Accept": "application/x-ndjson"} if "/events" in path else {})
-    return client, client.getresponse()
-
-
-def get(path):
-    client, answer = ask("GET", path)
-    text = answer.read().decode()
-    client.close()
-    if answer.status != 200:
-        sys.exit(f"GET {path}: {answer.status} {text}")
-    return text
-
-
-def say(*words):
-    # one write a line: threads do not mix them
-    sys.stdout.write(" ".join(map(str, (*words, int(time.monotonic() * 1000)))) + "\n")
-    sys.stdout.flush()
+from client import ask, get, say
 
 
 def crc(line):
@@ -69,9 +38,7 @@ def live():
         n += 1
         user = f"u{random.randrange(6)}"
         body = {"session": {"userId": user, "goalId": "g"}, "harness": random.choice(["short", "short", "long"]), "prompt": f"{n}\n" * 20}
-        client = Client(sys.argv[1])
-        client.request("POST", "/v1/runs", json.dumps(body))
-        answer = client.getresponse()
+        client, answer = ask("POST", "/v1/runs", body)
         told = json.loads(answer.read())
         client.close()
         if answer.status == 202:
