@@ -91,7 +91,7 @@ void shake_accept(struct jail *j, int fd, const struct place *p, const char *nam
 	struct shake *s = xnew(struct shake);
 	struct err err;
 	s->place = *p;
-	for (size_t i = 0; name[i] && i < sizeof(s->host) - 1; i++)
+	for (size_t i = 0; i < sizeof(s->host) - 1 && name[i]; i++)
 		s->host[i] = (char)tolower((unsigned char)name[i]);
 	client_begin(&s->client, &kind, j, fd, EPOLLIN, SHAKE_MS);
 	if (s->client.ended)

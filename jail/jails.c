@@ -49,7 +49,8 @@ static void end_ballast(struct jail *j);
 /* What is left of it is the reaper's. */
 static void worker_free(struct jails_worker *w)
 {
-	struct child left = {.pid = w->w.pid, .pidfd = take_fd(w->w.pidfd)};
+	struct child left = {.pid = w->w.pid, .pidfd = -1};
+	left.pidfd = take_fd(w->w.pidfd);
 	poller_remove(poller_of(w->jail), &w->pidfd);
 	list_remove(&w->link);
 	w->jail->nworkers--;

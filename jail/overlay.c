@@ -123,7 +123,7 @@ static int add_trust(
         const struct overlay *o, size_t i, int image, const struct kit *k, struct err *e)
 {
 	static const char *const where[OVERLAY_TREES] = {
-	        "local/share/ca-certificates", POLICY_TRUST_DIR + sizeof("/etc")};
+	        "local/share/ca-certificates", &POLICY_TRUST_DIR[sizeof("/etc")]};
 	struct authority a;
 	if (k->authority < 0 || !where[i])
 		return 0;

@@ -33,7 +33,7 @@ static int put(int dir, const char *name, const struct buf *b, uint32_t owner, s
 /* What is trusted already; a root may have nothing of that. */
 static int read_bundle(int root, struct buf *to, struct err *e)
 {
-	auto_close int fd = fd_openat2(root, POLICY_TRUST_FILE + 1,
+	auto_close int fd = fd_openat2(root, &POLICY_TRUST_FILE[1],
 	        O_RDONLY | O_NOCTTY | O_NONBLOCK, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
 	auto_free char *bytes = NULL;
 	size_t n = 0;

@@ -207,10 +207,16 @@ policy: tight
 command: [sh, -c, 'ulimit -n']
 ---
 Y
+reader() { pgrep -P "$DAEMON" | grep -vxF "$served"; } # the child that reads the files
+read_by_now() { ! pgrep -P "$DAEMON" -r R,S,D | grep -qvxF "$served"; }
 meanwhile() { # COMMAND...: asked for under the policies of before, made under those of after
-	kill -STOP "$DAEMON"
+	local served
+	served=$(pgrep -P "$DAEMON")
 	kill -HUP "$DAEMON"
-	"$@" &
+	for _ in $(seq 200); do reader >/dev/null && break; done
+	kill -STOP "$DAEMON"
+	ok 'the files are read' wait_for 20 read_by_now
+	"$@" >"$T/out" 2>"$T/err" &
 	local asking=$!
 	sleep 0.5
 	kill -CONT "$DAEMON"
@@ -220,14 +226,14 @@ ok 'a harness more' wait_for 10 sh -c "$BIN/abctl --socket $T/sock harness ls 2>
 printf 'extends: default\nlimits: { nofile: 77 }\n' >"$T/etc/policy/tight.yaml"
 echo 'extends: default' >"$T/etc/policy/another.yaml" # so that it has another number
 chmod 644 "$T/etc/policy/another.yaml"
-meanwhile abctl run named -s u/named -p x >"$T/out" 2>&1
+meanwhile abctl run named -s u/named -p x
 like 'a run' "$(cat "$T/out")" '^77$'
 printf 'extends: default\nlimits: { nofile: 78 }\n' >"$T/etc/policy/tight.yaml"
 rm "$T/etc/policy/another.yaml"
-meanwhile abctl jail --policy tight -- sh -c 'ulimit -n' >"$T/out" 2>/dev/null
+meanwhile abctl jail --policy tight -- sh -c 'ulimit -n'
 is 'a jail, and its command' "$(cat "$T/out")" 78
 rm "$T/etc/policy/tight.yaml"
-meanwhile abctl jail --policy tight -- true 2>"$T/err"
+meanwhile abctl jail --policy tight -- true
 like 'a policy that is gone' "$(cat "$T/err")" "no policy 'tight' \(there are: "
 
 # egress: fails at once, with an event that names the host

@@ -211,7 +211,8 @@ static void begin(struct talk *t, const struct client_spec *c)
 	SSL_set_connect_state(t->ssl);
 	const char *sni = c->sni ? c->sni : c->name;
 	if (*sni)
-		SSL_set_tlsext_host_name(t->ssl, sni);
+		SSL_ctrl(t->ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
+		        (void *)(uintptr_t)sni);
 	SSL_set1_host(t->ssl, c->name);
 	SSL_set_verify(t->ssl, SSL_VERIFY_PEER, NULL);
 	X509_STORE *store = X509_STORE_new();

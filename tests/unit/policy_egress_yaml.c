@@ -81,8 +81,8 @@ static void inherited(void)
 	ok(parse("extends: demo\negress: { allow: [a.b] }\n") == 0 && parsed->nrules == 1 &&
 	                parsed->ninject == 1,
 	        "a list replaces its own kind alone");
-	ok(parse("egress: { allow: [a.b, a.b, { host: registry.npmjs.org, bytes: 1G }, '@npm', "
-	         "'@npm', { host: c.d, protocol: http, requests: [/.x/..a/**/] }] }\n") == 0,
+	ok(parse("egress: { allow: [a.b, a.b, { host: pypi.org, bytes: 1G }, '@pypi', "
+	         "'@pypi', { host: c.d, protocol: http, requests: [/.x/..a/**/] }] }\n") == 0,
 	        "the same twice, and groups after what was said by oneself: %s", err.text);
 	ok(parse("egress: { allow: [] }\n") == 0 && parsed->nrules == 0, "an empty list is fine");
 }
@@ -126,7 +126,7 @@ static void wrong(void)
 	        {"allow: [a.b, { host: a.b, terminate: true }]", "a.b:443 has a rule before"},
 	        {"allow: ['*.a.b', { host: '*.a.b', ports: [1, 443], protocol: http }]",
 	                "*.a.b:443 has a rule before"},
-	        {"allow: ['@npm', { host: registry.npmjs.org, bytes: 1G }]", "one by @npm, which"},
+	        {"allow: ['@pypi', { host: pypi.org, bytes: 1G }]", "one by @pypi, which"},
 	        {"{ allow: [proxy.agentbox], proxy: true }", "is the name of the proxy"},
 	        {"{ inject: [{ host: proxy.agentbox, upstream: 'https://a.b' }], proxy: true }",
 	                "is the name of the proxy"},
