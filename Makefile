@@ -125,6 +125,12 @@ $(B)/obj/%.o: %.c
 	$(if $(filter 0,$(V)),@echo "  CC    $<")
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
 
+# What programs say to each other is in these.
+SPOKEN := $(sort $(wildcard proto/*.h policy/*.h base/limits.h))
+BUILD_ID = $(shell cat $(SPOKEN) | sha256sum | cut -c1-16)
+$(B)/obj/proto/build.o: ALL_CFLAGS += -DBUILD_ID='"$(BUILD_ID)"'
+$(B)/obj/proto/build.o: $(SPOKEN)
+
 # libnl keeps its headers in a folder of its own; one file includes them.
 NL_CFLAGS = $(patsubst -I%,-isystem %,$(shell pkg-config --cflags libnl-route-3.0))
 $(B)/obj/jail/net.o: ALL_CFLAGS += $(NL_CFLAGS)

@@ -1,7 +1,7 @@
 /*
  * agentbox-egress - the only way out of the jails.
  *
- *	agentbox-egress --uid N --gid N [--log-level L] [--ca-file FILE]
+ *	agentbox-egress --build ID --uid N --gid N [--log-level L] [--ca-file FILE]
  *
  * Started by agentboxd as root, with the control socket at CHILD_CONTROL; gives
  * up root before it reads a byte (docs/EGRESS.md).
@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "egress/serve.h"
+#include "proto/build.h"
 #include "proto/children.h"
 
 #include <errno.h>
@@ -40,7 +41,7 @@ static bool level(const char *text, enum log_level *ret)
 
 static bool parse(int argc, char **argv, struct serve_options *o, enum log_level *ret_level)
 {
-	for (int i = 1; i < argc; i += 2) {
+	for (int i = 3; i < argc; i += 2) { /* after --build */
 		const char *name = argv[i], *value = argv[i + 1];
 		bool fine = false;
 		if (!value)
@@ -64,12 +65,17 @@ int main(int argc, char **argv)
 	struct serve_options o = {.control = CHILD_CONTROL, .ca_file = SERVE_CA_FILE};
 	struct err err;
 	enum log_level most = LOG_LEVEL_INFO;
+	log_init("agentbox-egress", most);
+	int asked = build_check(argc, argv, &err);
+	if (asked < 0)
+		log_err("%s", err.text);
+	if (asked != 0)
+		return asked < 0 ? EXIT_USAGE : 0;
 	bool fine = parse(argc, argv, &o, &most);
 	log_init("agentbox-egress", most);
 	if (!fine) {
-		log_err("usage: agentbox-egress --uid N --gid N [--log-level err|warn|info|debug] "
-		        "[--ca-file "
-		        "FILE]");
+		log_err("usage: agentbox-egress --build ID --uid N --gid N "
+		        "[--log-level err|warn|info|debug] [--ca-file FILE]");
 		return EXIT_USAGE;
 	}
 	if (serve_run(&o, &err) < 0) {

@@ -199,7 +199,7 @@ static int load_programs(struct daemon *d, struct err *e)
 	if (d->init < 0)
 		return d->init;
 	d->worker = launch_load(AT_FDCWD, d->programs.worker, e);
-	return d->worker < 0 ? d->worker : 0;
+	return d->worker < 0 ? d->worker : programs_same_build(&d->programs, e);
 }
 
 /* ---- birth ---- */

@@ -42,7 +42,7 @@ enum { HARNESS_DIRS = CHILD_FDS - CHILD_HARNESS_DIRS };
 /* Command lines of the services, owned here because a restart needs them. */
 struct daemon_argv {
 	char uid[16], gid[16];
-	const char *argv[8];
+	const char *argv[10];
 };
 
 /* Those that finish what was open when they were replaced, and one more that is told to end. */

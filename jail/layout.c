@@ -1,6 +1,8 @@
 #include "jail/layout.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "jail/child.h"
+#include "proto/build.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -11,11 +13,12 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 /* How long the lock of a dead holder is waited for. */
-enum { LOCK_TRIES = 100, LOCK_PAUSE_MS = 50 };
+enum { LOCK_TRIES = 100, LOCK_PAUSE_MS = 50, BUILD_MS = 10000 };
 
 /* ---- programs ---- */
 
@@ -107,6 +110,28 @@ int programs_find(struct programs *p, const char *libexec, const char *share, st
 	if (r < 0)
 		programs_done(p);
 	return r;
+}
+
+static int same_build(const char *path, const char *name, struct err *e)
+{
+	auto_buf struct buf said = BUF_INIT(1024);
+	const char *const argv[] = {name, "--build", build_id(), NULL};
+	const struct child_spec spec = {.path = path, .argv = argv};
+	int status = child_run(&spec, BUILD_MS, &said, e);
+	if (status < 0)
+		return status;
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+		return 0;
+	char how[32];
+	child_status_text(status, how);
+	return err_set(e, -EIO, "%s: %s: %.*s", path, how,
+	        (int)strcspn(said.p ? said.p : "", "\n"), said.p ? said.p : "it gives no reason");
+}
+
+int programs_same_build(const struct programs *p, struct err *e)
+{
+	int r = same_build(p->supervisor, "agentbox-supervisor", e);
+	return r < 0 ? r : same_build(p->egress, "agentbox-egress", e);
 }
 
 void programs_done(struct programs *p)

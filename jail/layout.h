@@ -33,6 +33,8 @@ struct programs {
 MUST_USE int programs_find(
         struct programs *p, const char *libexec, const char *share, struct err *e);
 void programs_done(struct programs *p);
+/* Those that agentboxd talks to are of its build (proto/build.h); runs them. */
+MUST_USE int programs_same_build(const struct programs *p, struct err *e);
 /* The file at `path` is another than `was`.  Not there: no; an installation is under way, or has
  * failed, and what runs is better than that. */
 bool program_changed(const char *path, const struct stat *was);

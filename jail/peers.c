@@ -10,6 +10,7 @@
 #include "jail/daemon.h"
 #include "jail/purses.h"
 #include "jail/sessions.h"
+#include "proto/build.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -300,7 +301,8 @@ void peers_fill_argv(
 {
 	snprintf(a->uid, sizeof(a->uid), "%u", uid);
 	snprintf(a->gid, sizeof(a->gid), "%u", gid);
-	const char *const argv[8] = {name, "--uid", a->uid, "--gid", a->gid, "--log-level", level};
+	const char *const argv[ARRAY_LEN(a->argv)] = {name, "--build", build_id(), "--uid", a->uid,
+	        "--gid", a->gid, "--log-level", level};
 	memcpy(a->argv, argv, sizeof(argv));
 }
 

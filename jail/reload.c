@@ -63,6 +63,9 @@ static int proof_memfd(const struct proof *p, struct err *e)
 static int work_read(const void *arg, struct job_out *out, struct err *e)
 {
 	const struct daemon *d = arg;
+	int r = programs_same_build(&d->programs, e);
+	if (r < 0)
+		return r;
 	struct policies *p = daemon_load_policies(d, e);
 	if (!p)
 		return e->code;

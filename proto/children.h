@@ -7,8 +7,8 @@
  * their ring, drop to the ids given in argv, and only then read a byte from anyone.
  * EOF on CHILD_CONTROL means that agentboxd is gone or wants them gone: they exit.
  *
- *	agentbox-supervisor --uid N --gid N --log-level L
- *	agentbox-egress     --uid N --gid N --log-level L
+ *	agentbox-supervisor --build ID --uid N --gid N --log-level L	(proto/build.h)
+ *	agentbox-egress     --build ID --uid N --gid N --log-level L
  */
 #ifndef PROTO_CHILDREN_H
 #define PROTO_CHILDREN_H

@@ -30,7 +30,7 @@ static int log_level(const char *name, const char *text, unsigned long *ret, str
 int arguments_parse(int argc, char **argv, struct arguments *ret, struct err *e)
 {
 	unsigned long uid = ID_SUPERVISOR, gid = ID_SUPERVISOR, level = LOG_LEVEL_INFO;
-	for (int i = 1; i < argc; i += 2) {
+	for (int i = 3; i < argc; i += 2) { /* after --build */
 		const char *value = i + 1 < argc ? argv[i + 1] : NULL;
 		int rc;
 		if (!value)

@@ -10,6 +10,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/privs.h"
+#include "proto/build.h"
 #include "proto/children.h"
 #include "supervisor/api.h"
 #include "supervisor/arguments.h"
@@ -150,7 +151,10 @@ int main(int argc, char **argv)
 	struct err e;
 	keep_no_memory();
 	log_init("agentbox-supervisor", LOG_LEVEL_INFO);
-	if (arguments_parse(argc, argv, &c, &e) < 0) {
+	int asked = build_check(argc, argv, &e);
+	if (asked > 0)
+		return 0;
+	if (asked < 0 || arguments_parse(argc, argv, &c, &e) < 0) {
 		log_err("%s", e.text);
 		return 100;
 	}

@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "policy/policy.h"
+#include "proto/build.h"
 #include "proto/children.h"
 #include "proto/exec.h"
 #include "proto/jail.h"
@@ -406,8 +407,11 @@ static void violation(int i)
 
 enum { VIOLATIONS = 9 };
 
-int main(void)
+int main(int argc, char **argv)
 {
+	struct err e;
+	if (build_check(argc, argv, &e) != 0)
+		return argc != 3;
 	report_fd = openat(CHILD_STATE, "report", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 	char *text = NULL;
 	long part = 0;

@@ -1,12 +1,16 @@
 /* quiet_egress.c - an egress that takes everything and lets nothing out, for tests of agentboxd. */
 #include "base/fd.h"
+#include "proto/build.h"
 #include "proto/children.h"
 #include "proto/egress.h"
 
 #include <poll.h>
 
-int main(void)
+int main(int argc, char **argv)
 {
+	struct err e;
+	if (build_check(argc, argv, &e) != 0)
+		return argc != 3;
 	_Alignas(16) char bytes[MSG_MAX];
 	for (;;) {
 		struct pollfd p = {.fd = CHILD_CONTROL, .events = POLLIN};

@@ -159,7 +159,7 @@ ok 'with their jails the others end' wait_for 20 one_left
 
 # while no supervisor is there
 super() { child_pid '^agentbox-supervisor'; }
-printf '#!/bin/sh\nexit 1\n' >"$T/bin/none"
+printf '#!/bin/sh\n[ $# = 2 ] || exit 1 # asked for its build alone\n' >"$T/bin/none"
 chmod 755 "$T/bin/none"
 away() { cp "$T/bin/none" "$T/bin/x" && mv "$T/bin/x" "$T/bin/agentbox-supervisor" && kill -9 "$(super)"; }
 back() { replace agentbox-supervisor && wait_for 20 abctl version; }

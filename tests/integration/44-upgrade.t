@@ -215,10 +215,10 @@ wait_for 30 abctl version
 begin forever y
 keeps=$id
 old=$(since) serving=$(super)
-as_it_was() { # REGEX
+as_it_was() { # REGEX [WHAT]
 	reload
 	is 'abctl says so' $? 111
-	like 'with the reason' "$(tail -n 1 "$T/reload.err")" "cannot take over, everything stays as it is: .*$1"
+	like 'with the reason' "$(tail -n 1 "$T/reload.err")" "${2:-cannot take over, everything stays as it is}: .*$1"
 	is 'nothing has changed' "$(since) $(super)" "$old $serving"
 }
 other() { chmod "${1:-755}" "$T/bin/x" && mv "$T/bin/x" "$T/bin/agentboxd"; }
@@ -242,6 +242,21 @@ echo '# an older one, which knows less of a jail'
 sed 's/l\.rss_peak_bytes/l.rss_peek_bytes/' "$built/agentboxd" >"$T/bin/x"
 other
 as_it_was "does not know 'l.rss_peak_bytes'"
+build=$("$built/agentbox-egress" --build x 2>&1 | sed -n 's/.*agentboxd (\([0-9a-f]*\), not x.*/\1/p')
+other_build() { # PROGRAM
+	sed "s/$build/0123456789abcdef/g" "$built/$1" >"$T/bin/x" && chmod 755 "$T/bin/x" && mv "$T/bin/x" "$T/bin/$1"
+}
+for program in agentbox-supervisor agentbox-egress; do
+	echo "# $program of another build, and then agentboxd too"
+	renew "$T/bin" agentboxd
+	reload && wait_for 30 later "$old"
+	old=$(since) serving=$(super)
+	other_build $program
+	as_it_was "$program: .*of another build than agentboxd \(0123456789abcdef, not $build\)" 'the policies in use stay'
+	renew "$T/bin" agentboxd
+	as_it_was "$program: .*of another"
+	renew "$T/bin" $program
+done
 echo '# files that do not hold'
 printf 'limits: { pids: x }\n' >"$T/etc/policy/bad.yaml"
 renew "$T/bin" agentboxd

@@ -8,7 +8,7 @@ health() { curl -sS --unix-socket "$T/sock" -o "$T/health" -w '%{http_code} ' ht
 # The programs in a place of the test's own, so that the canary can be spoilt.
 libexec() {
 	mkdir -p "$T/libexec"
-	cp "$BIN"/agentbox-{policyc,init,worker,canary,supervisor,egress} "$T/libexec/"
+	cp "$BIN"/agentbox-* "$T/libexec/"
 }
 # start_lying LIE... : a daemon below a kernel that lies
 start_lying() {

@@ -6,7 +6,7 @@
 . tests/integration/lib.sh
 
 mkdir -p "$T/libexec" "$T/etc/policy" "$T/bindable" "$T/agents"
-cp "$BIN/agentbox-policyc" "$BIN/agentbox-init" "$BIN/agentbox-worker" "$BIN/agentbox-canary" "$T/libexec/"
+cp "$BIN"/agentbox-* "$T/libexec/"
 cp "$TESTS/fakes/hostile_supervisor" "$T/libexec/agentbox-supervisor"
 cp "$TESTS/fakes/quiet_egress" "$T/libexec/agentbox-egress"
 ln -s /etc "$T/bindable/link"

@@ -1,6 +1,7 @@
 #include "base/fd.h"
 #include "base/limits.h"
 #include "base/mem.h"
+#include "proto/build.h"
 #include "proto/exec.h"
 #include "proto/jail.h"
 #include "proto/msg.h"
@@ -9,6 +10,20 @@
 
 #include <sys/mman.h>
 #include <sys/socket.h>
+
+static void builds(void)
+{
+	struct err e;
+	char id[40];
+	(void)snprintf(id, sizeof(id), "%s", build_id());
+	char *ours[] = {"x", "--build", id, "--uid", NULL}, *other[] = {"x", "--build", "1", NULL};
+	is_int((long long)strlen(id), 16, "a build's id");
+	is_int(build_check(4, ours, &e), 0, "ours");
+	is_int(build_check(3, ours, &e), 1, "ours, and no more is asked");
+	is_int(build_check(3, other, &e), -EINVAL, "another");
+	ok(strstr(e.text, id) && strstr(e.text, "not 1"), "both are named: %s", e.text);
+	is_int(build_check(2, ours, &e), -EINVAL, "nobody says which");
+}
 
 static void datagrams(void)
 {
@@ -91,6 +106,7 @@ static void exec_requests(void)
 
 int main(void)
 {
+	builds();
 	datagrams();
 	exec_requests();
 	uint8_t head[STDIO_HEAD];
