@@ -91,7 +91,11 @@ OPT_fuzz := -O1 -g -fsanitize=address,undefined,fuzzer-no-link \
 LD_asan := -fsanitize=address,undefined
 LD_fuzz := -fsanitize=address,undefined
 
-BASEFLAGS := -std=gnu17 -D_GNU_SOURCE -I. $(WARN)
+# What programs say to each other is in these; one file has the digest (proto/build.c).
+SPOKEN := $(sort $(wildcard proto/*.h policy/*.h base/limits.h))
+BUILD_ID := b$(shell cat $(SPOKEN) | sha256sum | cut -c1-16)
+
+BASEFLAGS := -std=gnu17 -D_GNU_SOURCE -DBUILD_ID=$(BUILD_ID) -I. $(WARN)
 ALL_CFLAGS = $(BASEFLAGS) $(HARDEN) $(OPT_$(MODE)) $(CFLAGS)
 ALL_LDFLAGS = $(LDHARDEN) $(LD_$(MODE)) $(LDFLAGS)
 STATIC_CFLAGS = -std=gnu17 -D_GNU_SOURCE -I. $(WARN) -O2 -g -fPIE -fstack-protector-strong \
@@ -125,10 +129,6 @@ $(B)/obj/%.o: %.c
 	$(if $(filter 0,$(V)),@echo "  CC    $<")
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
 
-# What programs say to each other is in these.
-SPOKEN := $(sort $(wildcard proto/*.h policy/*.h base/limits.h))
-BUILD_ID = $(shell cat $(SPOKEN) | sha256sum | cut -c1-16)
-$(B)/obj/proto/build.o: ALL_CFLAGS += -DBUILD_ID='"$(BUILD_ID)"'
 $(B)/obj/proto/build.o: $(SPOKEN)
 
 # libnl keeps its headers in a folder of its own; one file includes them.

@@ -13,7 +13,7 @@
 
 #include "base/err.h"
 
-const char *build_id(void); /* hexadecimal */
+const char *build_id(void); /* a letter and 16 hexadecimal digits */
 /* What `argv` says of agentboxd's: 1: ours, and no more is asked; 0: ours; -EINVAL: another. */
 MUST_USE int build_check(int argc, char **argv, struct err *e);
 

@@ -244,7 +244,7 @@ other
 as_it_was "does not know 'l.rss_peak_bytes'"
 build=$("$built/agentbox-egress" --build x 2>&1 | sed -n 's/.*agentboxd (\([0-9a-f]*\), not x.*/\1/p')
 other_build() { # PROGRAM
-	sed "s/$build/0123456789abcdef/g" "$built/$1" >"$T/bin/x" && chmod 755 "$T/bin/x" && mv "$T/bin/x" "$T/bin/$1"
+	sed "s/$build/b0123456789abcdef/g" "$built/$1" >"$T/bin/x" && chmod 755 "$T/bin/x" && mv "$T/bin/x" "$T/bin/$1"
 }
 for program in agentbox-supervisor agentbox-egress; do
 	echo "# $program of another build, and then agentboxd too"
@@ -252,7 +252,7 @@ for program in agentbox-supervisor agentbox-egress; do
 	reload && wait_for 30 later "$old"
 	old=$(since) serving=$(super)
 	other_build $program
-	as_it_was "$program: .*of another build than agentboxd \(0123456789abcdef, not $build\)" 'the policies in use stay'
+	as_it_was "$program: .*of another build than agentboxd \(b0123456789abcdef, not $build\)" 'the policies in use stay'
 	renew "$T/bin" agentboxd
 	as_it_was "$program: .*of another"
 	renew "$T/bin" $program

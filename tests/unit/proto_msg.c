@@ -17,7 +17,7 @@ static void builds(void)
 	char name[] = "x", build[] = "--build", uid[] = "--uid", older[] = "1", id[40];
 	(void)snprintf(id, sizeof(id), "%s", build_id());
 	char *ours[] = {name, build, id, uid, NULL}, *other[] = {name, build, older, NULL};
-	ok(strlen(id) == 16, "a build's id");
+	ok(strlen(id) == 17, "a build's id");
 	ok(build_check(4, ours, &e) == 0, "ours");
 	ok(build_check(3, ours, &e) == 1, "ours, and no more is asked");
 	ok(build_check(3, other, &e) == -EINVAL, "another");
