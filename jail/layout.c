@@ -124,8 +124,8 @@ static int same_build(const char *path, const char *name, struct err *e)
 		return 0;
 	char how[32];
 	child_status_text(status, how);
-	return err_set(e, -EIO, "%s: %s: %.*s", path, how,
-	        (int)strcspn(said.p ? said.p : "", "\n"), said.p ? said.p : "it gives no reason");
+	return err_set(e, -EIO, "%s: %s: %.*s", path, how, (int)strcspn(said.p ? said.p : "", "\n"),
+	        said.p ? said.p : "it gives no reason");
 }
 
 int programs_same_build(const struct programs *p, struct err *e)
