@@ -109,7 +109,8 @@ static void wake(struct egress_follower *f)
 
 static void test_ring(void)
 {
-	struct egress_feed *f = egress_feed_new();
+	static struct egress_feed *f; /* for as long as the process, as the supervisor's */
+	f = egress_feed_new();
 	struct egress_follower a = {.wake = wake}, b = {.wake = wake};
 	uint64_t lost;
 	char line[32];
