@@ -97,20 +97,16 @@ static int watch(struct watch *w)
 	struct err e = {0};
 	auto_free char *path = w->run ? xasprintf("/v1/runs/%s/events?follow=1", w->run)
 	                              : xstrdup("/v1/egress?follow=1");
-	const struct client_request req = {
-	        .method = "GET", .path = path, .accept = "application/x-ndjson"};
-	auto_client struct client *c = client_open(w->cli->socket, &req, &e);
-	int status = c ? client_status(c, &e) : e.code;
-	if (status < 0)
-		return query_failed(&e);
-	if (status >= 300)
-		return query_refused(c);
+	auto_client struct client *c = NULL;
+	int code = query_lines(w->cli, path, &c);
+	if (code != EXIT_DONE)
+		return code;
 	for (int more = 1; more > 0;) {
 		size_t n;
 		bool over = false;
 		for (const char *text; !over && (text = client_line(c, &n));)
 			over = line(w, text, n);
-		int code = flush(w);
+		code = flush(w);
 		if (over || code != EXIT_DONE)
 			return code;
 		more = client_pump(c, &e);

@@ -86,6 +86,21 @@ int query_send(const struct cli *cli, const struct client_request *req, struct j
 	return *ret ? 0 : fail_system("the daemon's answer to %s: %s", req->path, e.text);
 }
 
+int query_lines(const struct cli *cli, const char *path, struct client **ret)
+{
+	struct err e = {0};
+	const struct client_request req = {
+	        .method = "GET", .path = path, .accept = "application/x-ndjson"};
+	auto_client struct client *c = client_open(cli->socket, &req, &e);
+	int status = c ? client_status(c, &e) : e.code;
+	if (status < 0)
+		return query_failed(&e);
+	if (status >= 300)
+		return query_refused(c);
+	*ret = take(c);
+	return 0;
+}
+
 int query_get(const struct cli *cli, const char *path, struct json **ret)
 {
 	struct client_request req = {.method = "GET", .path = path};

@@ -26,6 +26,9 @@ int query_refused(struct client *c);
 MUST_USE int query_send(const struct cli *cli, const struct client_request *req, struct json **ret);
 MUST_USE int query_get(const struct cli *cli, const char *path, struct json **ret);
 
+/* An answer that comes as lines of JSON, each an event.  *ret is owned. */
+MUST_USE int query_lines(const struct cli *cli, const char *path, struct client **ret);
+
 /* The answer as JSON on stdout, as it came. */
 void query_print(const struct json *j);
 

@@ -68,14 +68,10 @@ static void on_event(struct refusals *r, const char *text, size_t n)
 static int collect(const struct cli *cli, const char *path, struct refusals *r)
 {
 	struct err e = {0};
-	const struct client_request req = {
-	        .method = "GET", .path = path, .accept = "application/x-ndjson"};
-	auto_client struct client *c = client_open(cli->socket, &req, &e);
-	int status = c ? client_status(c, &e) : e.code;
-	if (status < 0)
-		return query_failed(&e);
-	if (status >= 300)
-		return query_refused(c);
+	auto_client struct client *c = NULL;
+	int code = query_lines(cli, path, &c);
+	if (code != EXIT_DONE)
+		return code;
 	for (int more = 1; more > 0;) {
 		size_t n;
 		for (const char *text; (text = client_line(c, &n));)

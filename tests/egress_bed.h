@@ -412,6 +412,37 @@ static inline pid_t bed_child(void)
 	return pid;
 }
 
+#define BED_TLS_KEY  "/etc/upstream-key.pem"
+#define BED_TLS_CERT "/etc/upstream-cert.pem"
+
+/* For good.example, what is one level below it, and a.b.good.example: both files, in the bed's own
+ * /etc. */
+static inline void bed_tls_certificate(void)
+{
+	must(system("openssl req -x509 -newkey rsa:2048 -nodes -keyout " BED_TLS_KEY
+	            " -out " BED_TLS_CERT " -days 2 -subj /CN=good.example -addext "
+	            "subjectAltName=DNS:good.example,DNS:*.good.example,DNS:a.b.good.example "
+	            ">/dev/null 2>&1") == 0,
+	        "a certificate");
+}
+
+/* At 127.0.0.1:8443; answers with a page of openssl's. */
+static inline void bed_tls_upstream(void)
+{
+	bed_tls_certificate();
+	pid_t pid = bed_child();
+	if (pid == 0) {
+		int null = open("/dev/null", O_RDWR);
+		dup2(null, 0);
+		dup2(null, 1);
+		dup2(null, 2);
+		execlp("openssl", "openssl", "s_server", "-accept", "127.0.0.1:8443", "-www",
+		        "-key", BED_TLS_KEY, "-cert", BED_TLS_CERT, NULL);
+		_exit(127);
+	}
+	must(pid > 0, "an upstream that speaks TLS");
+}
+
 static inline void bed_fakes(void)
 {
 	struct sockaddr_in dns = bed_address("127.0.0.1", 53);

@@ -1,9 +1,6 @@
 /* Rules of a policy, from the query to the relayed bytes: all of agentbox-egress, confined. */
 #include "tests/egress_bed.h"
 
-#define TLS_KEY  "/etc/upstream-key.pem" /* the /etc of egress_bed.h */
-#define TLS_CERT "/etc/upstream-cert.pem"
-
 enum { ECHO = 9000, BOUNDED = 9002, PACED = 9003, CLOSED = 9009 };
 
 static bool has(const char *text, const char *part)
@@ -89,26 +86,6 @@ static void echo_upstream(unsigned port)
 	close(t);
 }
 
-static void tls_upstream(void)
-{
-	must(system("openssl req -x509 -newkey rsa:2048 -nodes -keyout " TLS_KEY " -out " TLS_CERT
-	            " -days 2 -subj /CN=good.example -addext "
-	            "subjectAltName=DNS:good.example,DNS:*.good.example >/dev/null 2>&1") == 0,
-	        "a certificate");
-	pid_t pid = bed_child();
-	if (pid == 0) {
-		int null = open("/dev/null", O_RDWR);
-		dup2(null, 0);
-		dup2(null, 1);
-		dup2(null, 2);
-		execlp("openssl", "openssl", "s_server", "-accept", "127.0.0.1:8443", "-www",
-		        "-key", TLS_KEY, "-cert", TLS_CERT, NULL);
-		_exit(127);
-	}
-	must(pid > 0, "an upstream that speaks TLS");
-	usleep(300 * 1000);
-}
-
 /* ---- inside ---- */
 
 /* Output of a shell command in the jail's network. */
@@ -130,8 +107,8 @@ static char *inside(const char *command)
 }
 
 #define HELLO(name, server)                                                                        \
-	"echo | openssl s_client -connect " name ":8443 -servername " server " -CAfile " TLS_CERT  \
-	" -verify_return_error -brief 2>&1"
+	"echo | openssl s_client -connect " name ":8443 -servername " server                       \
+	" -CAfile " BED_TLS_CERT " -verify_return_error -brief 2>&1"
 
 static int dial_name(const char *name, unsigned port)
 {
@@ -323,7 +300,7 @@ static void test_other_names(void)
 	ok(!has(b, "ESTABLISHED"), "whatever server name comes with it");
 }
 
-#define CURL "curl -sS -m 20 -x http://proxy.agentbox:3128 --cacert " TLS_CERT " "
+#define CURL "curl -sS -m 20 -x http://proxy.agentbox:3128 --cacert " BED_TLS_CERT " "
 
 static void test_proxy(void)
 {
@@ -454,7 +431,8 @@ int main(void)
 {
 	bed_namespaces();
 	bed_fakes();
-	tls_upstream();
+	bed_tls_upstream();
+	usleep(300 * 1000);
 	echo_upstream(ECHO);
 	echo_upstream(BOUNDED);
 	echo_upstream(PACED);

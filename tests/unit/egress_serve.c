@@ -455,28 +455,6 @@ static void test_jail_end(void)
 
 /* ---- TLS outside ---- */
 
-#define TLS_KEY  "/etc/upstream-key.pem" /* the /etc of egress_bed.h */
-#define TLS_CERT "/etc/upstream-cert.pem"
-
-static void tls_upstream(void)
-{
-	must(system("openssl req -x509 -newkey rsa:2048 -nodes -keyout " TLS_KEY " -out " TLS_CERT
-	            " -days 2 -subj /CN=good.example -addext subjectAltName=DNS:good.example "
-	            ">/dev/null 2>&1") == 0,
-	        "a certificate");
-	pid_t pid = bed_child();
-	if (pid == 0) {
-		int null = open("/dev/null", O_RDWR);
-		dup2(null, 0);
-		dup2(null, 1);
-		dup2(null, 2);
-		execlp("openssl", "openssl", "s_server", "-accept", "127.0.0.1:8443", "-www",
-		        "-key", TLS_KEY, "-cert", TLS_CERT, NULL);
-		_exit(127);
-	}
-	must(pid > 0, "an upstream that speaks TLS");
-}
-
 static void test_tls_outside(void)
 {
 	auto_free char *a = bed_ask(
@@ -544,8 +522,8 @@ int main(void)
 		skip_all("needs openssl");
 	bed_namespaces();
 	bed_fakes();
-	tls_upstream();
-	bed_egress(TLS_CERT);
+	bed_tls_upstream();
+	bed_egress(BED_TLS_CERT);
 	bed_policies(BED_SECRET, 1);
 	test_confined();
 	bed_jail(1, 0);

@@ -9,9 +9,7 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 
-#define TLS_KEY  "/etc/upstream-key.pem" /* the /etc of egress_bed.h */
-#define TLS_CERT "/etc/upstream-cert.pem"
-#define TRUST    "/etc/jail.pem"
+#define TRUST "/etc/jail.pem"
 
 enum { TLS_PORT = 8443, OTHER_PORT = 8444, PLAIN_PORT = 8445, BOUND = 300000 };
 
@@ -117,8 +115,8 @@ static void tls_upstream(unsigned port)
 	        "an upstream on %u", port);
 	if (bed_child() == 0) {
 		SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
-		if (SSL_CTX_use_certificate_chain_file(ctx, TLS_CERT) != 1 ||
-		        SSL_CTX_use_PrivateKey_file(ctx, TLS_KEY, SSL_FILETYPE_PEM) != 1)
+		if (SSL_CTX_use_certificate_chain_file(ctx, BED_TLS_CERT) != 1 ||
+		        SSL_CTX_use_PrivateKey_file(ctx, BED_TLS_KEY, SSL_FILETYPE_PEM) != 1)
 			_exit(1);
 		signal(SIGCHLD, SIG_IGN);
 		signal(SIGPIPE, SIG_IGN);
@@ -448,7 +446,7 @@ static void test_distrust(void)
 {
 	struct talk t;
 	struct client_spec c = GOOD;
-	c.trust = TLS_CERT; /* the server's own, as a program has it that pins */
+	c.trust = BED_TLS_CERT; /* the server's own, as a program has it that pins */
 	ok(!shake_hands(&t, &c), "a program that trusts another authority");
 	hang_up(&t);
 	const struct jail_egress *m =
@@ -472,7 +470,7 @@ static void test_distrust(void)
 	ok(bed_event(EGRESS_DENIED, "good.example", TLS_PORT, "hung up on the jail's certificate"),
 	        "and hangs up without a word");
 	c = (struct client_spec){
-	        .name = "plain.good.example", .port = PLAIN_PORT, .trust = TLS_CERT};
+	        .name = "plain.good.example", .port = PLAIN_PORT, .trust = BED_TLS_CERT};
 	ok(shake_hands(&t, &c), "a name that is not terminated: the server's own certificate");
 	hang_up(&t);
 	c.trust = TRUST;
@@ -566,7 +564,7 @@ static void test_change(void)
 	ok(has(a, "not terminated any more"), "a connection of before is not used on");
 	hang_up(&t);
 	struct client_spec c = GOOD;
-	c.trust = TLS_CERT;
+	c.trust = BED_TLS_CERT;
 	ok(shake_hands(&t, &c), "the next one gets to the server itself");
 	hang_up(&t);
 	c.name = "new.goodness.example";
@@ -626,17 +624,13 @@ int main(void)
 {
 	bed_namespaces();
 	signal(SIGPIPE, SIG_IGN);
-	must(system("openssl req -x509 -newkey rsa:2048 -nodes -keyout " TLS_KEY " -out " TLS_CERT
-	            " -days 2 -subj /CN=good.example -addext "
-	            "subjectAltName=DNS:good.example,DNS:*.good.example,DNS:a.b.good.example "
-	            ">/dev/null 2>&1") == 0,
-	        "a certificate");
+	bed_tls_certificate();
 	make_authority();
 	bed_fakes();
 	tls_upstream(TLS_PORT);
 	tls_upstream(OTHER_PORT);
 	tls_upstream(PLAIN_PORT);
-	bed_egress(TLS_CERT);
+	bed_egress(BED_TLS_CERT);
 	bed_more = rules;
 	bed_policies(BED_SECRET, 1);
 	bed_jail(1, 0);
