@@ -3,12 +3,11 @@
 #include "base/mem.h"
 #include "egress/http_answer.h"
 #include "egress/http_conn.h"
+#include "egress/judge.h"
 #include "egress/secrets.h"
-#include "egress/tls.h"
 #include "egress/upstream.h"
 
 #include <ctype.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -16,7 +15,7 @@
 /*
  * Order of one exchange:
  *
- *	judge		Host, port and dialled address name the same entry of the policy
+ *	judge.h		Host, port and dialled address name the same entry of the policy
  *	prepare		libcurl handle, headers passed on, credential put in place
  *	lookup		addresses of the upstream, judged
  *	start		from here libcurl calls back: pull (request body), head, body, end
@@ -34,155 +33,6 @@ void exchange_init(struct exchange *x)
 	x->rule = -1;
 	x->body = (struct buf)BUF_INIT(EXCHANGE_REPLAY + EXCHANGE_BODY_HIGH);
 	x->replayable = true;
-}
-
-/* ---- judging ---- */
-
-/* Something between the jail and us; and something outside. */
-static void refuse(struct http_conn *c, int status, const char *fmt, ...)
-        __attribute__((format(printf, 3, 4)));
-/* The same, where the policy could have said otherwise. */
-static void refuse_unless(struct http_conn *c, int status, enum egress_remedy remedy,
-        const char *fmt, ...) __attribute__((format(printf, 4, 5)));
-
-/* What the jail asked for, and which entry of the policy has it. */
-static struct report_of asked(const struct http_conn *c, enum egress_remedy remedy)
-{
-	const struct exchange *x = &c->x;
-	return (struct report_of){.host = x->name,
-	        .port = c->place.port,
-	        .protocol = EGRESS_PROTOCOL_HTTP,
-	        .remedy = remedy,
-	        .policy = &c->client.jail->names.book->policy,
-	        .rule = x->rule,
-	        .inject = x->injected ? x->name : NULL};
-}
-
-/* Where that leads to outside. */
-static struct report_of outside(const struct http_conn *c, enum egress_remedy remedy)
-{
-	struct report_of what = asked(c, remedy);
-	what.host = c->x.origin.host;
-	what.port = c->x.origin.port;
-	return what;
-}
-
-__attribute__((format(printf, 4, 0))) static void refuse_as(
-        struct http_conn *c, int status, enum egress_remedy remedy, const char *fmt, va_list ap)
-{
-	char reason[128];
-	vsnprintf(reason, sizeof(reason), fmt, ap);
-	http_conn_refuse(c, status, asked(c, remedy), reason);
-}
-
-static void refuse(struct http_conn *c, int status, const char *fmt, ...)
-{
-	va_list ap;
-	va_start(ap, fmt);
-	refuse_as(c, status, EGRESS_REMEDY_NONE, fmt, ap);
-	va_end(ap);
-}
-
-static void refuse_unless(
-        struct http_conn *c, int status, enum egress_remedy remedy, const char *fmt, ...)
-{
-	va_list ap;
-	va_start(ap, fmt);
-	refuse_as(c, status, remedy, fmt, ap);
-	va_end(ap);
-}
-
-static void refuse_upstream(struct http_conn *c, int status, const struct err *e)
-{
-	char reason[128];
-	bool inward = e->code == -EACCES && c->x.rule >= 0;
-	snprintf(reason, sizeof(reason), "http: upstream %.110s", e->text);
-	http_conn_refuse(c, status,
-	        outside(c, inward ? EGRESS_REMEDY_ADDRESSES : EGRESS_REMEDY_NONE), reason);
-}
-
-/* What a request is for: one of the two. */
-struct grant {
-	const struct policy_inject *inject;
-	const struct policy_rule *rule;
-};
-
-static bool may_ask(struct http_conn *c, const struct policy *p, struct request_range range,
-        const struct http_head *h)
-{
-	if (requests_allow(p->requests + range.first, range.n, h->method.p, h->method.n,
-	            h->target.p, h->target.n))
-		return true;
-	const char *query = memchr(h->target.p, '?', h->target.n);
-	size_t path = query ? (size_t)(query - h->target.p) : h->target.n;
-	refuse_unless(c, 403, EGRESS_REMEDY_REQUESTS,
-	        "http: %.*s %.*s is not among the requests allowed for %.40s",
-	        (int)(h->method.n < 10 ? h->method.n : 10), h->method.p,
-	        (int)(path < 40 ? path : 40), h->target.p, c->x.name);
-	return false;
-}
-
-/* By a rule: its protocol must be the one that is spoken. */
-static bool judge_rule(struct http_conn *c, const struct http_head *h, struct grant *ret)
-{
-	const struct names *t = &c->client.jail->names;
-	const struct policy *p = &t->book->policy;
-	int i = names_rule(t, h->host.p, h->host.n, c->place.port);
-	char reason[128];
-	if (i < 0) {
-		names_refusal(t, "http", c->x.name, reason, sizeof(reason));
-		refuse_unless(c, 403, names_remedy(t), "%s", reason);
-		return false;
-	}
-	c->x.rule = i;
-	bool tls = p->rules[i].protocol == RULE_TLS && rule_shows_requests(&p->rules[i]);
-	if (c->tls ? !tls : p->rules[i].protocol != RULE_HTTP) {
-		refuse_unless(c, 403, c->tls ? EGRESS_REMEDY_NONE : EGRESS_REMEDY_PROTOCOL,
-		        "http: %.60s:%u is allowed as %s%s", c->x.name, c->place.port,
-		        rule_protocol_name(p->rules[i].protocol),
-		        c->tls ? ", not terminated any more" : "");
-		return false;
-	}
-	*ret = (struct grant){.rule = &p->rules[i]};
-	return may_ask(c, p, p->rules[i].requests, h);
-}
-
-/* False when it was refused. */
-static bool judge(struct http_conn *c, const struct http_head *h, struct grant *ret)
-{
-	struct names *t = &c->client.jail->names;
-	char *host = c->x.name, reason[128];
-	int len = (int)(h->host.n < POLICY_HOST_MAX ? h->host.n : POLICY_HOST_MAX - 1);
-	snprintf(host, POLICY_HOST_MAX, "%.*s", len, h->host.p);
-	bool known = names_rule(t, h->host.p, h->host.n, 0) >= 0 ||
-	             names_injected(t, h->host.p, h->host.n);
-	unsigned port = h->port != HTTP_NO_PORT ? (unsigned)h->port : c->tls ? 443 : 80;
-	c->x.rule = -1; /* not that of the request before */
-	c->x.injected = false;
-	if (!known) {
-		names_refusal(t, "http", host, reason, sizeof(reason));
-		struct report_of what = asked(c, names_remedy(t));
-		what.port = port;
-		http_conn_refuse(c, 403, what, reason);
-	} else if (port != c->place.port) {
-		refuse(c, 403, "http: Host names port %u, %u was dialled", port, c->place.port);
-	} else if (c->tls && !http_is(h->host, tls_name(c->tls))) {
-		refuse(c, 403, "http: Host %.50s is not the server name %.50s", host,
-		        tls_name(c->tls));
-	} else if (!c->place.has_v4 || !names_belong(t, h->host.p, h->host.n, c->place.v4)) {
-		refuse(c, 403, "http: Host %.50s does not belong to the address %.40s", host,
-		        c->address);
-	} else if (h->upgrade) {
-		refuse(c, 403, "http: Upgrade is refused");
-	} else {
-		const struct policy_inject *in = names_injected(t, h->host.p, h->host.n);
-		if (!in)
-			return judge_rule(c, h, ret);
-		*ret = (struct grant){.inject = in};
-		c->x.injected = true;
-		return may_ask(c, &t->book->policy, in->requests, h);
-	}
-	return false;
 }
 
 /* ---- the request ---- */
@@ -236,7 +86,7 @@ static size_t head_bytes(const struct http_head *h)
 	return n;
 }
 
-static void take_head(struct http_conn *c, const struct http_head *h, const struct grant *g)
+static void take_head(struct http_conn *c, const struct http_head *h, const struct judge_grant *g)
 {
 	struct exchange *x = &c->x;
 	char host[POLICY_HOST_MAX];
@@ -287,7 +137,8 @@ static void fail_spent(struct http_conn *c)
 		rule_text(&p->rules[c->x.rule], rule);
 		snprintf(reason, sizeof(reason), "http: the bytes of rule %.80s are used up", rule);
 	}
-	const struct report_of what = asked(c, budget ? EGRESS_REMEDY_NONE : EGRESS_REMEDY_BYTES);
+	const struct report_of what =
+	        judge_asked(c, budget ? EGRESS_REMEDY_NONE : EGRESS_REMEDY_BYTES);
 	if (c->x.status == 0) {
 		http_conn_refuse(c, budget ? 429 : 403, what, reason);
 	} else {
@@ -305,7 +156,7 @@ static void start(struct http_conn *c)
 	if (most < 0)
 		fail_spent(c);
 	else if (most > 0 && transfer_start(x->transfer, &x->lookup, &err) < 0)
-		refuse_upstream(c, 502, &err);
+		judge_refuse_upstream(c, 502, &err);
 	else if (most > 0)
 		moved(c, x->head_bytes);
 }
@@ -316,7 +167,7 @@ static void on_addresses(struct lookup *l, const struct err *e)
 	if (c->client.ended || c->state != HTTP_EXCHANGE)
 		return;
 	if (e)
-		refuse_upstream(c, 502, e);
+		judge_refuse_upstream(c, 502, e);
 	else
 		start(c);
 }
@@ -325,7 +176,7 @@ static const struct transfer_ops ops;
 
 /* Where it goes, and what that may be. */
 static int set_origin(
-        struct http_conn *c, const struct grant *g, struct reach *reach, struct err *e)
+        struct http_conn *c, const struct judge_grant *g, struct reach *reach, struct err *e)
 {
 	struct exchange *x = &c->x;
 	if (g->inject) {
@@ -341,7 +192,7 @@ static int set_origin(
 }
 
 static int prepare(
-        struct http_conn *c, const struct http_head *h, const struct grant *g, struct err *e)
+        struct http_conn *c, const struct http_head *h, const struct judge_grant *g, struct err *e)
 {
 	struct exchange *x = &c->x;
 	const struct services *s = c->client.jail->services;
@@ -383,7 +234,7 @@ static bool may_spend(
 	struct purse_met met = {0};
 	if (charge_begin(&c->x.charge, &j->purse, &j->names.book->policy, in, h, &met))
 		return true;
-	refuse(c, 429, "%s", met.reason);
+	judge_refuse(c, 429, "%s", met.reason);
 	return false;
 }
 
@@ -391,15 +242,15 @@ void exchange_begin(struct http_conn *c, const struct http_head *h)
 {
 	struct err err;
 	struct exchange *x = &c->x;
-	struct grant g = {0};
-	if (!judge(c, h, &g))
+	struct judge_grant g = {0};
+	if (!judge_request(c, h, &g))
 		return;
 	take_head(c, h, &g);
 	if (g.inject && !may_spend(c, g.inject, h))
 		return;
 	int r = prepare(c, h, &g, &err);
 	if (r < 0) {
-		refuse(c, r == -ENOKEY ? 503 : 502, "http: %.110s", err.text);
+		judge_refuse(c, r == -ENOKEY ? 503 : 502, "http: %.110s", err.text);
 		return;
 	}
 	if (h->expect_continue && !x->body_done)
@@ -408,7 +259,7 @@ void exchange_begin(struct http_conn *c, const struct http_head *h)
 	r = lookup_start(
 	        c->client.jail->services->resolver, &x->origin, &x->reach, &x->lookup, &err);
 	if (r < 0)
-		refuse_upstream(c, 502, &err);
+		judge_refuse_upstream(c, 502, &err);
 	else if (r == 1)
 		start(c);
 }
@@ -639,7 +490,7 @@ static void count(struct http_conn *c, const char *how)
 	else
 		snprintf(reason, sizeof(reason), "%.60s: %.20s, no response%s", x->name, x->method,
 		        how);
-	const struct report_of what = outside(c, EGRESS_REMEDY_NONE);
+	const struct report_of what = judge_outside(c, EGRESS_REMEDY_NONE);
 	report_allowed(&c->client.jail->report, &what, reason, in, out);
 }
 
@@ -649,13 +500,13 @@ static void fail(struct http_conn *c, const struct err *e)
 	if (x->spent) {
 		fail_spent(c);
 	} else if (x->status == 0 && x->body_bad) {
-		refuse(c, 400, "http: the chunked request body is malformed");
+		judge_refuse(c, 400, "http: the chunked request body is malformed");
 	} else if (x->status == 0) {
-		refuse_upstream(c, e->code == -ETIMEDOUT ? 504 : 502, e);
+		judge_refuse_upstream(c, e->code == -ETIMEDOUT ? 504 : 502, e);
 	} else {
 		char reason[128];
 		snprintf(reason, sizeof(reason), "http: upstream %.110s", e->text);
-		const struct report_of what = outside(c, EGRESS_REMEDY_NONE);
+		const struct report_of what = judge_outside(c, EGRESS_REMEDY_NONE);
 		report_denied(&c->client.jail->report, &what, reason);
 		/* Cut visibly: a clean end would pass for a whole response. */
 		client_end(&c->client, true);
@@ -703,7 +554,7 @@ static void go_on(struct http_conn *c)
 
 void exchange_cut(struct http_conn *c, const char *why)
 {
-	const struct report_of what = asked(c, EGRESS_REMEDY_NONE);
+	const struct report_of what = judge_asked(c, EGRESS_REMEDY_NONE);
 	report_denied(&c->client.jail->report, &what, why);
 }
 
@@ -728,7 +579,7 @@ void exchange_follow(struct http_conn *c)
 {
 	if (c->state != HTTP_EXCHANGE || still_allowed(c))
 		return;
-	const struct report_of what = asked(c, names_remedy(&c->client.jail->names));
+	const struct report_of what = judge_asked(c, names_remedy(&c->client.jail->names));
 	report_denied(&c->client.jail->report, &what, "the policy allows it no longer");
 	client_end(&c->client, true);
 }
