@@ -1,6 +1,7 @@
 /*
  * Sessions that are being deleted: a rename into the trash, which may wait for the disk.
  */
+#include "base/log.h"
 #include "base/mem.h"
 #include "jail/daemon.h"
 #include "jail/sessions.h"
@@ -48,11 +49,13 @@ static void on_ended(struct watch *w, uint32_t events)
 		return;
 	struct job_out out;
 	struct err e = {0};
-	bool done = job_end(&x->job, status, &out, &e) == 0;
+	if (job_end(&x->job, status, &out, &e) < 0)
+		log_warn("deleting %s: %s", x->session, e.text);
 	if (x->req)
 		peers_reply(d, x->req, &e);
 	free_deletion(x);
-	if (done && !d->stopping)
+	/* Also after one that could not say how it went: it may have put something there. */
+	if (!d->stopping)
 		daemon_empty_trash(d);
 }
 
