@@ -155,14 +155,7 @@ BIN=$T/bin
 start_daemon --config "$T/etc/agentboxd.yaml" --share "$T/share" || { echo 'not ok - start again'; exit 1; }
 BIN=$built
 # A run: commands of clients end with the supervisor, which is replaced with the rest.
-abctl run late -s late/one -p x --json >"$T/out" 2>/dev/null &
-after=$!
-ok 'a run that waits' wait_for 60 abctl exec late/one -- test -e /workspace/up
-for f in agentboxd agentbox-egress; do cp "$built/$f" "$T/bin/$f.new" && mv "$T/bin/$f.new" "$T/bin/$f"; done
-ok 'new programs' abctl reload
-ok 'in use' wait_for 60 grep -q 'takes over from here' "$T/log"
-ok 'the run is still there' wait_for 60 abctl exec late/one -- touch /workspace/go
-wait $after
+renewed_under_a_run "$built"
 like 'the listeners of a living jail go on to them' "$(cat "$T/out")" 'answered hi'
 is 'nothing went wrong on the way' "$(grep ' error: ' "$T/log" | grep -vc 'ended with signal 9')" 0
 finish

@@ -113,14 +113,7 @@ wait $after
 like 'another egress goes on with the same authority' "$(cat "$T/out")" 'hello from good'
 
 # ---- a new agentboxd and a new egress under a run ----
-abctl run late -s late/one -p x --json >"$T/out" 2>/dev/null &
-after=$!
-ok 'a run that waits' wait_for 60 abctl exec late/one -- test -e /workspace/up
-for f in agentboxd agentbox-egress; do cp "$built/$f" "$T/bin/$f.new" && mv "$T/bin/$f.new" "$T/bin/$f"; done
-ok 'new programs' abctl reload
-ok 'in use' wait_for 60 grep -q 'takes over from here' "$T/log"
-ok 'the run is still there' wait_for 60 abctl exec late/one -- touch /workspace/go
-wait $after
+renewed_under_a_run "$built"
 like 'its authority goes on to them' "$(cat "$T/out")" 'hello from good'
 like 'and is the one it was' "$(cat "$T/out")" 'same'
 

@@ -67,3 +67,16 @@ _offline() {
 
 queries() { grep -cx "dns $1" "$NET/log"; }
 asked() { grep -c "^http $1 " "$NET/log"; }
+
+# Harness `late`, whose run makes `up`, waits for `go` and says what it got: agentboxd and egress are
+# replaced under it, in $T/bin by those of DIR.  Its events go to $T/out.
+renewed_under_a_run() { # DIR
+	abctl run late -s late/one -p x --json >"$T/out" 2>/dev/null &
+	local after=$! f
+	ok 'a run that waits' wait_for 60 abctl exec late/one -- test -e /workspace/up
+	for f in agentboxd agentbox-egress; do cp "$1/$f" "$T/bin/$f.new" && mv "$T/bin/$f.new" "$T/bin/$f"; done
+	ok 'new programs' abctl reload
+	ok 'in use' wait_for 60 grep -q 'takes over from here' "$T/log"
+	ok 'the run is still there' wait_for 60 abctl exec late/one -- touch /workspace/go
+	wait $after
+}
