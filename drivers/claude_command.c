@@ -37,28 +37,13 @@ static int check_rules(const char *const *rules, bool enforce, struct err *e)
 	return 0;
 }
 
-static int check_mcp(const struct driver_mcp *m, struct err *e)
-{
-	if (!m->name || !*m->name || strlen(m->name) > 64 || strstr(m->name, "__"))
-		return err_set(e, -ENOEXEC, "tools.mcp: '%.80s' is no name for a server",
-		        m->name ? m->name : "");
-	for (const char *p = m->name; *p; p++)
-		if (!isalnum((unsigned char)*p) && *p != '-' && *p != '_')
-			return err_set(e, -ENOEXEC,
-			        "tools.mcp.%s: names are letters, digits, - and _", m->name);
-	bool command = m->command && m->command[0];
-	if (command == (m->url != NULL))
-		return err_set(e, -ENOEXEC, "tools.mcp.%s: needs either command or url", m->name);
-	return 0;
-}
-
 int claude_check(const struct driver_spec *spec, struct err *e)
 {
 	int r = check_rules(spec->tools_allow, true, e);
 	if (r == 0)
 		r = check_rules(spec->tools_deny, false, e);
-	for (size_t i = 0; r == 0 && i < spec->nmcp; i++)
-		r = check_mcp(&spec->mcp[i], e);
+	if (r == 0)
+		r = launch_check_mcp(spec, e);
 	if (r < 0)
 		return r;
 	if (spec->model && (!*spec->model || *spec->model == '-'))
@@ -227,42 +212,18 @@ static void put_tools(struct driver_command *c, const struct driver_spec *spec)
 
 /* ---- MCP ---- */
 
-/* "K=V" or "K: V" as a member. */
-static void put_pair(struct jw *w, const char *pair, char sep)
-{
-	const char *at = strchr(pair, sep);
-	auto_free char *key = xstrndup(pair, at ? (size_t)(at - pair) : strlen(pair));
-	const char *value = at ? at + 1 : "";
-	while (sep == ':' && *value == ' ')
-		value++;
-	jw_str(w, key, value);
-}
-
-static void put_pairs(struct jw *w, const char *key, const char *const *pairs, char sep)
-{
-	if (!pairs)
-		return;
-	jw_open(w, key, '{');
-	for (; *pairs; pairs++)
-		put_pair(w, *pairs, sep);
-	jw_close(w, '}');
-}
-
 static void put_server(struct jw *w, const struct driver_mcp *m)
 {
 	jw_open(w, m->name, '{');
 	if (m->url) {
 		jw_str(w, "type", "http");
 		jw_str(w, "url", m->url);
-		put_pairs(w, "headers", m->headers, ':');
+		launch_put_pairs(w, "headers", m->headers, ':');
 	} else {
 		jw_str(w, "type", "stdio");
 		jw_str(w, "command", m->command[0]);
-		jw_open(w, "args", '[');
-		for (const char *const *a = m->command + 1; *a; a++)
-			jw_str(w, NULL, *a);
-		jw_close(w, ']');
-		put_pairs(w, "env", m->env, '=');
+		launch_put_args(w, "args", m->command);
+		launch_put_pairs(w, "env", m->env, '=');
 	}
 	jw_close(w, '}');
 }

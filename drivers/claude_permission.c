@@ -58,37 +58,6 @@ static void reply_error(struct buf *to_stdin, const char *request, const char *w
 	reply_close(&w);
 }
 
-/* ---- events ---- */
-
-static void emit_asked(struct driver_run *r, const struct claude_asked *q, const char *title)
-{
-	auto_buf struct buf b = EMIT_BUF;
-	struct jw w = JW_INIT(&b);
-	jw_str(&w, "permissionId", q->request);
-	jw_str(&w, "callId", q->call);
-	jw_str(&w, "name", q->tool);
-	jw_str(&w, "title", title);
-	jw_open(&w, "options", '[');
-	jw_str(&w, NULL, "once");
-	jw_str(&w, NULL, "always");
-	jw_str(&w, NULL, "deny");
-	jw_close(&w, ']');
-	(void)emit_members(r->sink, EVENT_PERMISSION_ASKED, &b); /* ids and titles are short */
-}
-
-static void emit_answered(struct driver_run *r, const char *id, const char *call,
-        const char *answer, const char *by, const char *reason)
-{
-	auto_buf struct buf b = EMIT_BUF;
-	struct jw w = JW_INIT(&b);
-	jw_str(&w, "permissionId", id);
-	jw_str(&w, "callId", call);
-	jw_str(&w, "answer", answer);
-	jw_str(&w, "by", by);
-	jw_str(&w, "reason", reason);
-	(void)emit_members(r->sink, EVENT_PERMISSION_ANSWERED, &b);
-}
-
 /* ---- questions ---- */
 
 static void asked_done(struct claude_asked *q)
@@ -145,15 +114,15 @@ static bool can_use_tool(
 		return false;
 	struct claude_asked q = {xstrdup(request), xstrdup(call), xstrdup(tool), buf_take(&text)};
 	auto_free char *title = claude_tool_title(r, tool, input);
-	emit_asked(r, &q, title);
+	emit_asked(r->sink, q.request, q.call, q.tool, title);
 	const char *why = NULL;
 	if (allowed_by_harness(r, tool, input) || is_always(r, tool)) {
 		reply_allow(to_stdin, request, q.input);
-		emit_answered(
-		        r, request, call, is_always(r, tool) ? "always" : "once", "harness", NULL);
+		emit_answered(r->sink, request, call, is_always(r, tool) ? "always" : "once",
+		        "harness", NULL);
 	} else if ((why = refusal(r))) {
 		reply_deny(to_stdin, request, why);
-		emit_answered(r, request, call, "deny", "harness", why);
+		emit_answered(r->sink, request, call, "deny", "harness", why);
 	} else {
 		keep(r, q);
 		return true;
@@ -169,7 +138,7 @@ static bool cancelled(struct driver_run *r, const char *request)
 		struct claude_asked *q = &r->asked[i];
 		if (strcmp(q->request, request) != 0)
 			continue;
-		emit_answered(r, request, q->call, "cancelled", "agent", NULL);
+		emit_answered(r->sink, request, q->call, "cancelled", "agent", NULL);
 		asked_done(q);
 		*q = r->asked[--r->nasked];
 		return true;
@@ -211,9 +180,7 @@ bool claude_answer(
 		r->always = xrealloc(r->always, r->nalways + 1, sizeof(*r->always));
 		r->always[r->nalways++] = xstrdup(q.tool);
 	}
-	static const char *const words[] = {
-	        [ANSWER_DENY] = "deny", [ANSWER_ONCE] = "once", [ANSWER_ALWAYS] = "always"};
-	emit_answered(r, q.request, q.call, words[a], "user", NULL);
+	emit_answered(r->sink, q.request, q.call, emit_answer_word(a), "user", NULL);
 	asked_done(&q);
 	return true;
 }
@@ -222,7 +189,7 @@ bool claude_answer(
 void claude_permission_denied(struct driver_run *r, const struct json *line)
 {
 	const char *call = json_str(line, "tool_use_id", "");
-	emit_answered(r, call, call, "deny", "agent", json_str(line, "message", NULL));
+	emit_answered(r->sink, call, call, "deny", "agent", json_str(line, "message", NULL));
 }
 
 void claude_permission_done(struct driver_run *r)

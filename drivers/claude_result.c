@@ -97,19 +97,6 @@ void claude_seen_message(struct driver_run *r, const struct json *message, bool 
 	add_usage(&r->turn, &u);
 }
 
-static void emit_usage(struct driver_run *r, const struct driver_usage *u)
-{
-	auto_buf struct buf b = EMIT_BUF;
-	struct jw w = JW_INIT(&b);
-	jw_int(&w, "inputTokens", u->input_tokens);
-	jw_int(&w, "outputTokens", u->output_tokens);
-	jw_int(&w, "cachedTokens", u->cached_tokens);
-	if (u->cost_usd >= 0)
-		jw_num(&w, "costUsd", u->cost_usd);
-	jw_int(&w, "turns", u->turns);
-	(void)emit_members(r->sink, EVENT_USAGE, &b); /* five numbers */
-}
-
 void claude_fail(struct driver_run *r, const char *message, const char *code)
 {
 	/* An API error comes twice: as a message of the agent and in the result. */
@@ -168,7 +155,7 @@ void claude_result(struct driver_run *r, const struct json *line)
 	free(r->result);
 	r->result = json_str(line, "result", NULL) ? xstrdup(json_str(line, "result", "")) : NULL;
 	count_turn(r, line);
-	emit_usage(r, &r->usage);
+	emit_usage(r->sink, &r->usage);
 	if (r->success) {
 		free(r->error);
 		r->error = NULL;
@@ -209,7 +196,7 @@ void claude_end(struct driver_run *r, const struct driver_exit *x, struct driver
 	if (!r->have_result || r->turn.turns) {
 		add_usage(&r->usage, &r->turn); /* the turn that was cut off */
 		if (r->turn.turns)
-			emit_usage(r, &r->usage);
+			emit_usage(r->sink, &r->usage);
 	}
 	ret->usage = r->usage;
 	if (r->success && r->result) {

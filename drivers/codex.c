@@ -104,19 +104,6 @@ struct call_of {
 	char *title; /* owned */
 };
 
-static const char *below_workspace(const char *path)
-{
-	size_t n = strlen(DRIVER_WORKSPACE);
-	return strncmp(path, DRIVER_WORKSPACE "/", n + 1) == 0 && path[n + 1] ? path + n + 1 : path;
-}
-
-/* The first line, at most 120 bytes of it. */
-static char *title_of(const char *text)
-{
-	size_t n = strcspn(text, "\n"), cut = n > 120 ? utf8_floor(text, 120) : n;
-	return xasprintf("%.*s%s", (int)cut, text, text[cut] ? "..." : "");
-}
-
 /* false: it is no call. */
 static bool call_of(const struct json *item, struct call_of *ret)
 {
@@ -124,14 +111,14 @@ static bool call_of(const struct json *item, struct call_of *ret)
 	if (strcmp(type, "command_execution") == 0) {
 		(void)str_copy(ret->name, sizeof(ret->name), "shell");
 		ret->kind = "execute";
-		ret->title = title_of(json_str(item, "command", ""));
+		ret->title = emit_title(json_str(item, "command", ""));
 	} else if (strcmp(type, "file_change") == 0) {
 		const struct json *first = json_first(json_get(item, "changes"));
 		auto_free char *what = xasprintf("%s %s", json_str(first, "kind", "change"),
-		        below_workspace(json_str(first, "path", "files")));
+		        emit_path(json_str(first, "path", "files")));
 		(void)str_copy(ret->name, sizeof(ret->name), "apply_patch");
 		ret->kind = "edit";
-		ret->title = title_of(what);
+		ret->title = emit_title(what);
 	} else if (strcmp(type, "mcp_tool_call") == 0) {
 		auto_free char *name = xasprintf("mcp__%.100s__%.100s",
 		        json_str(item, "server", "?"), json_str(item, "tool", "?"));
@@ -235,7 +222,7 @@ static bool emit_changes(struct driver_run *r, const struct json *item)
 		}
 		auto_buf struct buf b = EMIT_BUF;
 		struct jw w = JW_INIT(&b);
-		jw_str(&w, "path", below_workspace(path));
+		jw_str(&w, "path", emit_path(path));
 		jw_str(&w, "change", change);
 		all &= emit_members(r->sink, EVENT_FILE_CHANGED, &b);
 	}
@@ -318,13 +305,8 @@ static bool turn_completed(struct driver_run *r, const struct json *line)
 	r->usage.input_tokens = json_int(u, "input_tokens", 0);
 	r->usage.output_tokens = json_int(u, "output_tokens", 0);
 	r->usage.turns = 1;
-	auto_buf struct buf b = EMIT_BUF;
-	struct jw w = JW_INIT(&b);
-	jw_int(&w, "inputTokens", r->usage.input_tokens);
-	jw_int(&w, "outputTokens", r->usage.output_tokens);
-	jw_int(&w, "cachedTokens", r->usage.cached_tokens);
-	jw_int(&w, "turns", r->usage.turns);
-	return emit_members(r->sink, EVENT_USAGE, &b);
+	emit_usage(r->sink, &r->usage);
+	return true;
 }
 
 static bool dispatch(struct driver_run *r, const struct json *line)

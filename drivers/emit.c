@@ -1,4 +1,5 @@
 #include "drivers/emit.h"
+#include "base/mem.h"
 
 #include <string.h>
 
@@ -70,4 +71,66 @@ bool emit_text(struct event_sink *sink, enum event_type t, const char *text, siz
 	jw_str(&w, "messageId", id);
 	jw_str(&w, "parentCallId", parent);
 	return emit_members(sink, t, &b);
+}
+
+void emit_usage(struct event_sink *sink, const struct driver_usage *u)
+{
+	auto_buf struct buf b = EMIT_BUF;
+	struct jw w = JW_INIT(&b);
+	jw_int(&w, "inputTokens", u->input_tokens);
+	jw_int(&w, "outputTokens", u->output_tokens);
+	jw_int(&w, "cachedTokens", u->cached_tokens);
+	if (u->cost_usd >= 0)
+		jw_num(&w, "costUsd", u->cost_usd);
+	jw_int(&w, "turns", u->turns);
+	(void)emit_members(sink, EVENT_USAGE, &b); /* five numbers */
+}
+
+void emit_asked(struct event_sink *sink, const char *permission, const char *call, const char *tool,
+        const char *title)
+{
+	auto_buf struct buf b = EMIT_BUF;
+	struct jw w = JW_INIT(&b);
+	jw_str(&w, "permissionId", permission);
+	jw_str(&w, "callId", call);
+	jw_str(&w, "name", tool);
+	jw_str(&w, "title", title);
+	jw_open(&w, "options", '[');
+	jw_str(&w, NULL, "once");
+	jw_str(&w, NULL, "always");
+	jw_str(&w, NULL, "deny");
+	jw_close(&w, ']');
+	(void)emit_members(sink, EVENT_PERMISSION_ASKED, &b); /* ids and titles are short */
+}
+
+void emit_answered(struct event_sink *sink, const char *permission, const char *call,
+        const char *answer, const char *by, const char *reason)
+{
+	auto_buf struct buf b = EMIT_BUF;
+	struct jw w = JW_INIT(&b);
+	jw_str(&w, "permissionId", permission);
+	jw_str(&w, "callId", call);
+	jw_str(&w, "answer", answer);
+	jw_str(&w, "by", by);
+	jw_str(&w, "reason", reason);
+	(void)emit_members(sink, EVENT_PERMISSION_ANSWERED, &b);
+}
+
+const char *emit_answer_word(enum driver_answer a)
+{
+	static const char *const words[] = {
+	        [ANSWER_DENY] = "deny", [ANSWER_ONCE] = "once", [ANSWER_ALWAYS] = "always"};
+	return words[a];
+}
+
+char *emit_title(const char *text)
+{
+	size_t n = strcspn(text, "\n"), cut = n > 120 ? utf8_floor(text, 120) : n;
+	return xasprintf("%.*s%s", (int)cut, text, text[cut] ? "..." : "");
+}
+
+const char *emit_path(const char *path)
+{
+	size_t n = strlen(DRIVER_WORKSPACE);
+	return strncmp(path, DRIVER_WORKSPACE "/", n + 1) == 0 && path[n + 1] ? path + n + 1 : path;
 }

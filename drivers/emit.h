@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/limits.h"
+#include "drivers/driver.h"
 #include "drivers/event.h"
 
 #include <stdbool.h>
@@ -31,6 +32,22 @@ void emit_error(struct event_sink *sink, const char *message, const char *code, 
 /* agent.message or agent.thinking; `id` and `parent` may be NULL. */
 bool emit_text(struct event_sink *sink, enum event_type t, const char *text, size_t n, bool delta,
         const char *id, const char *parent);
+
+/* usage: the sums of the run so far. */
+void emit_usage(struct event_sink *sink, const struct driver_usage *u);
+
+/* permission.asked; it may be answered once, always, deny. */
+void emit_asked(struct event_sink *sink, const char *permission, const char *call, const char *tool,
+        const char *title);
+/* permission.answered; `by` is user, harness or agent, `reason` may be NULL. */
+void emit_answered(struct event_sink *sink, const char *permission, const char *call,
+        const char *answer, const char *by, const char *reason);
+const char *emit_answer_word(enum driver_answer a); /* "once", "always", "deny" */
+
+/* A title is one line of a terminal: the first line, at most 120 bytes of it; returns owned. */
+char *emit_title(const char *text);
+/* A path as events have it: without the workspace in front. */
+const char *emit_path(const char *path);
 
 /* The largest k <= n that does not cut a UTF-8 character of p in two. */
 size_t utf8_floor(const char *p, size_t n);

@@ -1,6 +1,9 @@
 #include "drivers/launch.h"
 #include "base/mem.h"
 
+#include <ctype.h>
+#include <string.h>
+
 static void append(char ***list, char *taken)
 {
 	size_t n = 0;
@@ -31,6 +34,62 @@ void launch_file(struct driver_command *c, const char *path, char *text)
 {
 	c->files = xrealloc(c->files, c->nfiles + 1, sizeof(*c->files));
 	c->files[c->nfiles++] = (struct driver_file){.path = xstrdup(path), .text = text};
+}
+
+/* ---- MCP servers ---- */
+
+static int check_mcp(const struct driver_mcp *m, struct err *e)
+{
+	if (!m->name || !*m->name || strlen(m->name) > 64 || strstr(m->name, "__"))
+		return err_set(e, -ENOEXEC, "tools.mcp: '%.80s' is no name for a server",
+		        m->name ? m->name : "");
+	for (const char *p = m->name; *p; p++)
+		if (!isalnum((unsigned char)*p) && *p != '-' && *p != '_')
+			return err_set(e, -ENOEXEC,
+			        "tools.mcp.%s: names are letters, digits, - and _", m->name);
+	bool command = m->command && m->command[0];
+	if (command == (m->url != NULL))
+		return err_set(e, -ENOEXEC, "tools.mcp.%s: needs either command or url", m->name);
+	return 0;
+}
+
+int launch_check_mcp(const struct driver_spec *spec, struct err *e)
+{
+	for (size_t i = 0; i < spec->nmcp; i++) {
+		int r = check_mcp(&spec->mcp[i], e);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+void launch_put_args(struct jw *w, const char *key, const char *const *command)
+{
+	jw_open(w, key, '[');
+	for (const char *const *a = command + 1; *a; a++)
+		jw_str(w, NULL, *a);
+	jw_close(w, ']');
+}
+
+/* "K=V" or "K: V" as a member. */
+static void put_pair(struct jw *w, const char *pair, char sep)
+{
+	const char *at = strchr(pair, sep);
+	auto_free char *key = xstrndup(pair, at ? (size_t)(at - pair) : strlen(pair));
+	const char *value = at ? at + 1 : "";
+	while (sep == ':' && *value == ' ')
+		value++;
+	jw_str(w, key, value);
+}
+
+void launch_put_pairs(struct jw *w, const char *key, const char *const *pairs, char sep)
+{
+	if (!pairs)
+		return;
+	jw_open(w, key, '{');
+	for (; *pairs; pairs++)
+		put_pair(w, *pairs, sep);
+	jw_close(w, '}');
 }
 
 /* ---- agents that are told little ---- */

@@ -6,6 +6,7 @@
 #ifndef DRIVERS_LAUNCH_H
 #define DRIVERS_LAUNCH_H
 
+#include "base/json.h"
 #include "drivers/driver.h"
 
 void launch_arg(struct driver_command *c, const char *arg);
@@ -13,6 +14,13 @@ void launch_args(struct driver_command *c, const char *const *args); /* NULL: no
 void launch_env(struct driver_command *c, const char *name, const char *value);
 /* A file below the agent's home.  `text` is taken. */
 void launch_file(struct driver_command *c, const char *path, char *text);
+
+/* Are these servers that an agent can be told of? */
+MUST_USE int launch_check_mcp(const struct driver_spec *spec, struct err *e);
+/* A server's argv after the program as an array; "K=V" (sep '=') or "K: V" (sep ':') as an object's
+ * members, nothing for NULL. */
+void launch_put_args(struct jw *w, const char *key, const char *const *command);
+void launch_put_pairs(struct jw *w, const char *key, const char *const *pairs, char sep);
 
 /* Agents that are told no tools, turns or permissions: what the harness asks of them beyond that is
  * refused, -ENOEXEC with the reason. */
