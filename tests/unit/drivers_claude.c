@@ -5,141 +5,34 @@
  * line by line is in drivers_claude_lines.c.
  */
 #include "drivers/driver.h"
-#include "tests/driver_golden.h"
-#include "tests/t.h"
-
-#include <dirent.h>
-
-#define DIR_CLAUDE "tests/fixtures/claude"
+#include "tests/driver_replay.h"
 
 /* ---- replay ---- */
-
-struct replay {
-	const char *name;
-	struct json *meta; /* owned */
-	struct record rec;
-	struct driver_run *run;
-	struct buf to_stdin;
-	bool eof;
-};
-
-/* The value after a flag in the recorded argv, "" for a flag that is last, NULL without it. */
-static const char *recorded_flag(const struct json *meta, const char *flag)
-{
-	for (const struct json *a = json_first(json_get(meta, "argv")); a; a = json_next(a))
-		if (json_text(a) && strcmp(json_text(a), flag) == 0) {
-			const struct json *next = json_next(a);
-			return next && json_text(next) ? json_text(next) : "";
-		}
-	return NULL;
-}
 
 static bool starts(const char *s, const char *prefix)
 {
 	return strncmp(s, prefix, strlen(prefix)) == 0;
 }
 
-static void feed_line(struct replay *p, const char *line, size_t n)
+static void prepare(struct replay *p)
 {
-	bool eof = false;
-	if (starts(p->name, "stdin-interrupt") && memmem(line, n, "\"control_response\"", 18))
-		driver_claude.interrupt(p->run, &p->to_stdin);
-	driver_claude.line(p->run, line, n, true, &p->to_stdin, &eof);
-	if (p->rec.permission) {
-		auto_free char *id = take(p->rec.permission);
-		enum driver_answer a =
-		        starts(p->name, "perm-stdio-deny") ? ANSWER_DENY : ANSWER_ONCE;
-		driver_claude.answer(p->run, id, a, &p->to_stdin);
-	}
-	record_stdin(&p->rec, &p->to_stdin, eof && !p->eof);
-	p->eof |= eof;
-}
-
-static void feed_file(struct replay *p, const char *ext)
-{
-	auto_free char *path = xasprintf(DIR_CLAUDE "/%s%s", p->name, ext);
-	size_t n = 0;
-	auto_free char *text = read_file(path, &n);
-	for (char *at = text, *end = text ? text + n : NULL; at && at < end;) {
-		char *nl = memchr(at, '\n', (size_t)(end - at));
-		size_t len = nl ? (size_t)(nl - at) : (size_t)(end - at);
-		if (strcmp(ext, ".stderr") == 0)
-			driver_claude.error_line(p->run, at, len);
-		else
-			feed_line(p, at, len);
-		at = nl ? nl + 1 : end;
-	}
-}
-
-static void replay(struct replay *p)
-{
-	struct driver_spec spec = {.prompt = "Go.", .prompt_len = 3};
-	spec.resume = recorded_flag(p->meta, "--resume");
-	const char *allow[8] = {NULL};
+	static const char *const interrupted[] = {"\"control_response\"", NULL};
+	static const char *allow[8];
 	size_t n = 0;
 	for (const struct json *a = json_first(json_get(p->meta, "allow")); a && n < 7;
 	        a = json_next(a))
 		allow[n++] = json_text(a);
+	allow[n] = NULL;
 	if (n)
-		spec.tools_allow = allow;
-	else if (recorded_flag(p->meta, "--permission-prompt-tool"))
-		spec.permissions = PERMISSIONS_ASK;
-	p->run = driver_claude.open(&spec, &p->rec.sink);
-	int rc = driver_claude.start(p->run, &p->to_stdin, &p->eof);
-	ok(rc == 0 && !p->eof && p->to_stdin.len > 0, "%s: starts", p->name);
-	buf_clear(&p->to_stdin);
-	feed_file(p, ".jsonl");
-	feed_file(p, ".stderr");
-	struct driver_exit x = {.code = (int)json_int(p->meta, "exit", -1)};
-	x.interrupted = starts(p->name, "stdin-interrupt");
-	struct driver_outcome o = {0};
-	driver_claude.end(p->run, &x, &o);
-	record_outcome(&p->rec, &o);
-	driver_outcome_done(&o);
-	driver_claude.close(p->run);
+		p->spec.tools_allow = allow;
+	else if (replay_flag(p, "--permission-prompt-tool"))
+		p->spec.permissions = PERMISSIONS_ASK;
+	if (starts(p->name, "stdin-interrupt"))
+		p->interrupt_before = interrupted;
+	if (starts(p->name, "perm-stdio-deny"))
+		p->answer = ANSWER_DENY;
 }
 
-static void test_case(const char *name)
-{
-	struct replay p = {.name = name, .to_stdin = BUF_INIT(64 << 20)};
-	record_init(&p.rec);
-	auto_free char *meta = xasprintf(DIR_CLAUDE "/%s.meta.json", name);
-	auto_free char *golden = xasprintf(DIR_CLAUDE "/%s.events", name);
-	size_t n = 0;
-	auto_free char *text = read_file(meta, &n);
-	p.meta = text ? json_parse(text, n, NULL) : NULL;
-	must(p.meta, "%s: has its meta.json", name);
-	replay(&p);
-	golden_compare(&p.rec, golden, name);
-	json_free(p.meta);
-	buf_done(&p.to_stdin);
-	record_done(&p.rec);
-}
-
-static int by_name(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-static void test_recorded(void)
-{
-	char *names[512];
-	size_t n = 0;
-	DIR *d = opendir(DIR_CLAUDE);
-	must(d, DIR_CLAUDE " opens");
-	for (struct dirent *e; (e = readdir(d)) && n < ARRAY_LEN(names);) {
-		char *dot = strstr(e->d_name, ".jsonl");
-		if (dot && !strstr(e->d_name, ".in.jsonl") && dot[6] == '\0')
-			names[n++] = xstrndup(e->d_name, (size_t)(dot - e->d_name));
-	}
-	closedir(d);
-	qsort(names, n, sizeof(names[0]), by_name);
-	ok(n >= 55, "%zu recorded runs", n);
-	for (size_t i = 0; i < n; i++) {
-		test_case(names[i]);
-		free(names[i]);
-	}
-}
 /* ---- command lines ---- */
 
 static bool has(char *const *list, const char *word)
@@ -279,7 +172,7 @@ static void test_refused(void)
 
 int main(void)
 {
-	test_recorded();
+	replay_all(&driver_claude, "tests/fixtures/claude", "", 55, prepare);
 	test_argv();
 	test_files();
 	test_refused();

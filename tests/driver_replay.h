@@ -1,0 +1,379 @@
+/*
+ * driver_replay.h - a recorded run of a real agent through its driver.
+ *
+ *	NAME.jsonl	what the agent printed
+ *	NAME.stderr	and on stderr, if anything
+ *	NAME.in.jsonl	what the recording host wrote, of agents that are spoken to
+ *	NAME.meta.json	argv, exit or signal, ...
+ *	NAME.events	the events, bytes for stdin and outcome that must come of it;
+ *			GOLDEN_WRITE=1 writes them: then review them against the recording
+ *
+ * The driver's requests have other ids than the recording host's.  A recorded
+ * answer is therefore given the id of the driver's own request of the same
+ * method and order, and it is a failure when the driver has not written that
+ * request by then.  What the recording host answered to permission requests is
+ * answered here, and its further prompts are given to input().
+ */
+#ifndef TESTS_DRIVER_REPLAY_H
+#define TESTS_DRIVER_REPLAY_H
+
+#include "tests/driver_golden.h"
+
+#include <dirent.h>
+#include <signal.h>
+
+struct replay_lines {
+	struct json *at[256]; /* owned */
+	size_t n;
+};
+
+struct replay {
+	const struct driver *driver;
+	const char *dir, *name; /* borrowed */
+	/* For a case to set before replay_run. */
+	struct driver_spec spec;
+	enum driver_answer answer;           /* where no answer was recorded */
+	const char *const *interrupt_before; /* interrupt() at the first line with one of these */
+	bool interrupted;
+
+	struct json *meta; /* owned, or NULL */
+	struct replay_lines in, sent;
+	struct record rec;
+	struct driver_run *run;
+	struct buf to_stdin;
+	bool eof;
+	size_t prompts; /* given to input() */
+};
+
+/* ---- what was recorded ---- */
+
+static inline struct json *replay_json(const struct replay *p, const char *ext)
+{
+	auto_free char *path = xasprintf("%s/%s%s", p->dir, p->name, ext);
+	size_t n = 0;
+	auto_free char *text = read_file(path, &n);
+	return text ? json_parse(text, n, NULL) : NULL;
+}
+
+static inline void replay_add_lines(struct replay_lines *to, const char *p, size_t n)
+{
+	for (const char *end = p + n; p && p < end;) {
+		const char *nl = memchr(p, '\n', (size_t)(end - p));
+		size_t len = nl ? (size_t)(nl - p) : (size_t)(end - p);
+		struct json *j = json_parse(p, len, NULL);
+		must(j && to->n < ARRAY_LEN(to->at), "a line for the agent is JSON");
+		to->at[to->n++] = j;
+		p += len + 1;
+	}
+}
+
+static inline const char *replay_method(const struct json *line)
+{
+	return json_str(line, "method", json_str(line, "type", ""));
+}
+
+/* The value after a flag in the recorded argv, or of --flag=VALUE; NULL without it. */
+static inline const char *replay_flag(const struct replay *p, const char *flag)
+{
+	size_t n = strlen(flag);
+	for (const struct json *a = json_first(json_get(p->meta, "argv")); a; a = json_next(a)) {
+		const char *text = json_text(a);
+		if (text && strcmp(text, flag) == 0)
+			return json_text(json_next(a)) ? json_text(json_next(a)) : "";
+		if (text && strncmp(text, flag, n) == 0 && text[n] == '=')
+			return text + n + 1;
+	}
+	return NULL;
+}
+
+/* The conversation that the recorded run went on with, or NULL. */
+static inline const char *replay_resume(const struct replay *p)
+{
+	static const char *const flags[] = {"--resume", "--session", "resume"};
+	static const char *const methods[] = {"session/load", "session/resume", "thread/resume"};
+	for (size_t i = 0; i < ARRAY_LEN(flags); i++)
+		if (replay_flag(p, flags[i]))
+			return replay_flag(p, flags[i]);
+	for (size_t i = 0; i < p->in.n; i++)
+		for (size_t k = 0; k < ARRAY_LEN(methods); k++) {
+			const struct json *params = json_get(p->in.at[i], "params");
+			if (strcmp(replay_method(p->in.at[i]), methods[k]) == 0)
+				return json_str(params, "sessionId",
+				        json_str(params, "threadId", NULL));
+		}
+	return NULL;
+}
+
+static inline struct driver_exit replay_exit(const struct replay *p)
+{
+	static const struct {
+		const char *name;
+		int sig;
+	} sigs[] = {{"SIGTERM", SIGTERM}, {"SIGINT", SIGINT}, {"SIGKILL", SIGKILL}};
+	struct driver_exit x = {.code = (int)json_int(p->meta, "exit", -1)};
+	for (size_t i = 0; i < ARRAY_LEN(sigs); i++)
+		if (strcmp(json_str(p->meta, "signal", ""), sigs[i].name) == 0)
+			x.sig = sigs[i].sig;
+	x.interrupted = p->interrupted;
+	return x;
+}
+
+static inline void replay_open(
+        struct replay *p, const struct driver *driver, const char *dir, const char *name)
+{
+	*p = (struct replay){.driver = driver,
+	        .dir = dir,
+	        .name = name,
+	        .answer = ANSWER_ONCE,
+	        .to_stdin = BUF_INIT(64 << 20)};
+	record_init(&p->rec);
+	p->meta = replay_json(p, ".meta.json");
+	must(p->meta, "%s: has its meta.json", name);
+	auto_free char *path = xasprintf("%s/%s.in.jsonl", dir, name);
+	size_t n = 0;
+	auto_free char *in = read_file(path, &n);
+	replay_add_lines(&p->in, in, n);
+	p->spec = (struct driver_spec){
+	        .prompt = "Go.", .prompt_len = 3, .resume = replay_resume(p)};
+}
+
+static inline void replay_done(struct replay *p)
+{
+	for (size_t i = 0; i < p->in.n; i++)
+		json_free(p->in.at[i]);
+	for (size_t i = 0; i < p->sent.n; i++)
+		json_free(p->sent.at[i]);
+	json_free(p->meta);
+	buf_done(&p->to_stdin);
+	record_done(&p->rec);
+}
+
+/* ---- ids ---- */
+
+static inline bool replay_same(const struct json *a, const struct json *b)
+{
+	auto_buf struct buf x = BUF_INIT(4096), y = BUF_INIT(4096);
+	return a && b && json_print(a, &x) == 0 && json_print(b, &y) == 0 && x.len == y.len &&
+	       memcmp(x.p, y.p, x.len) == 0;
+}
+
+/* The id of the k-th request of a method; NULL: there are fewer. */
+static inline const struct json *replay_nth(
+        const struct replay_lines *l, const char *method, size_t k)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if (strcmp(replay_method(l->at[i]), method) == 0 && json_get(l->at[i], "id") &&
+		        k-- == 0)
+			return json_get(l->at[i], "id");
+	return NULL;
+}
+
+/* An answer to the recording host's request becomes one to the driver's.  Returns owned, or NULL:
+ * the line is none. */
+static inline char *replay_answer_for_us(
+        const struct replay *p, const struct json *line, const char *text, size_t n)
+{
+	const struct json *id = json_get(line, "id"), *ours;
+	size_t order = 0, i = 0;
+	if (!id || json_get(line, "method"))
+		return NULL;
+	while (i < p->in.n && !(*replay_method(p->in.at[i]) &&
+	                              replay_same(json_get(p->in.at[i], "id"), id)))
+		i++;
+	if (i == p->in.n)
+		return NULL;
+	const char *method = replay_method(p->in.at[i]);
+	for (size_t k = 0; k < i; k++)
+		order += strcmp(replay_method(p->in.at[k]), method) == 0 &&
+		         json_get(p->in.at[k], "id");
+	must((ours = replay_nth(&p->sent, method, order)),
+	        "%s: the driver has written its %s number %zu by the time it is answered", p->name,
+	        method, order + 1);
+	auto_buf struct buf was = BUF_INIT(4096), is = BUF_INIT(4096), out = BUF_INIT(64 << 20);
+	buf_puts(&was, "\"id\":");
+	buf_puts(&is, "\"id\":");
+	must(json_print(id, &was) == 0 && json_print(ours, &is) == 0, "ids");
+	/* The line's own id is its first member or its last: objects inside have other values. */
+	const char *at = memmem(text, n, was.p, was.len);
+	must(at, "%s: the id of an answer", p->name);
+	buf_put(&out, text, (size_t)(at - text));
+	buf_put(&out, is.p, is.len);
+	buf_put(&out, at + was.len, n - (size_t)(at - text) - was.len);
+	auto_json struct json *check = json_parse(out.p, out.len, NULL);
+	must(check && replay_same(json_get(check, "id"), ours), "%s: has our id", p->name);
+	return buf_take(&out);
+}
+
+/* ---- what the recording host did ---- */
+
+static inline enum driver_answer replay_option(const struct json *request, const char *option)
+{
+	const struct json *options = json_path(request, "params", "options", NULL);
+	for (const struct json *o = json_first(options); o; o = json_next(o))
+		if (strcmp(json_str(o, "optionId", ""), option) == 0) {
+			const char *kind = json_str(o, "kind", "");
+			return strcmp(kind, "allow_once") == 0     ? ANSWER_ONCE
+			       : strcmp(kind, "allow_always") == 0 ? ANSWER_ALWAYS
+			                                           : ANSWER_DENY;
+		}
+	return ANSWER_DENY;
+}
+
+/* What was answered to this request: of ACP, of Codex's app-server, of Pi, of Claude's shape. */
+static inline enum driver_answer replay_recorded_answer(
+        const struct replay *p, const struct json *request)
+{
+	for (size_t i = 0; i < p->in.n; i++) {
+		const struct json *a = p->in.at[i], *result = json_get(a, "result");
+		const struct json *control = json_get(a, "response");
+		bool ui = strcmp(replay_method(a), "extension_ui_response") == 0;
+		if (control && replay_same(json_get(control, "request_id"),
+		                       json_get(request, "request_id")))
+			return strcmp(json_str(json_get(control, "response"), "behavior", ""),
+			               "allow") == 0
+			               ? ANSWER_ONCE
+			               : ANSWER_DENY;
+		if ((*replay_method(a) && !ui) ||
+		        !replay_same(json_get(a, "id"), json_get(request, "id")))
+			continue;
+		const char *decision = json_str(result, "decision", "");
+		if (ui)
+			return json_bool(a, "confirmed", false) ? ANSWER_ONCE : ANSWER_DENY;
+		if (strcmp(decision, "accept") == 0)
+			return ANSWER_ONCE;
+		if (strcmp(decision, "acceptForSession") == 0)
+			return ANSWER_ALWAYS;
+		return replay_option(
+		        request, json_str(json_get(result, "outcome"), "optionId", ""));
+	}
+	return p->answer;
+}
+
+/* Notes what the driver writes, and gives it the further prompts once it has sent the first. */
+static inline void replay_written(struct replay *p, bool eof)
+{
+	static const char *const methods[] = {"session/prompt", "turn/start", "prompt", "user"};
+	size_t had = p->sent.n;
+	replay_add_lines(&p->sent, p->to_stdin.p, p->to_stdin.len);
+	record_stdin(&p->rec, &p->to_stdin, eof && !p->eof);
+	p->eof |= eof;
+	for (size_t m = 0; m < ARRAY_LEN(methods) && had < p->sent.n; m++) {
+		size_t recorded = 0, ours = 0;
+		for (size_t i = 0; i < p->sent.n; i++)
+			ours += strcmp(replay_method(p->sent.at[i]), methods[m]) == 0;
+		for (size_t i = 0; i < p->in.n; i++)
+			recorded += strcmp(replay_method(p->in.at[i]), methods[m]) == 0;
+		for (; ours && p->prompts + 1 < recorded; p->prompts++)
+			must(p->driver->input(p->run, "More.", 5, &p->to_stdin),
+			        "%s: takes a further message", p->name);
+	}
+	if (p->to_stdin.len)
+		replay_written(p, false);
+}
+
+/* ---- feeding ---- */
+
+static inline bool replay_marked(const struct replay *p, const char *line, size_t n)
+{
+	for (const char *const *m = p->interrupt_before; m && *m; m++)
+		if (memmem(line, n, *m, strlen(*m)))
+			return true;
+	return false;
+}
+
+static inline void replay_line(struct replay *p, const char *text, size_t n)
+{
+	bool eof = false;
+	auto_json struct json *line = json_parse(text, n, NULL);
+	if (!p->interrupted && replay_marked(p, text, n)) {
+		p->interrupted = true;
+		ok(p->driver->interrupt(p->run, &p->to_stdin), "%s: can be interrupted", p->name);
+		replay_written(p, false);
+	}
+	auto_free char *ours = replay_answer_for_us(p, line, text, n);
+	p->driver->line(p->run, ours ? ours : text, ours ? strlen(ours) : n, true, &p->to_stdin,
+	        &eof);
+	if (p->rec.permission && p->driver->answer) {
+		auto_free char *id = take(p->rec.permission);
+		p->driver->answer(p->run, id, replay_recorded_answer(p, line), &p->to_stdin);
+	}
+	replay_written(p, eof);
+}
+
+static inline void replay_feed(struct replay *p, const char *ext)
+{
+	auto_free char *path = xasprintf("%s/%s%s", p->dir, p->name, ext);
+	size_t n = 0;
+	auto_free char *text = read_file(path, &n);
+	for (char *at = text, *end = text ? text + n : NULL; at && at < end;) {
+		char *nl = memchr(at, '\n', (size_t)(end - at));
+		size_t len = nl ? (size_t)(nl - at) : (size_t)(end - at);
+		if (strcmp(ext, ".stderr") == 0)
+			p->driver->error_line(p->run, at, len);
+		else
+			replay_line(p, at, len);
+		at = nl ? nl + 1 : end;
+	}
+	if (p->driver->flush)
+		p->driver->flush(p->run);
+}
+
+static inline void replay_run(struct replay *p)
+{
+	bool eof = false;
+	auto_free char *golden = xasprintf("%s/%s.events", p->dir, p->name);
+	p->run = p->driver->open(&p->spec, &p->rec.sink);
+	ok(p->driver->start(p->run, &p->to_stdin, &eof) == 0, "%s: starts", p->name);
+	/* A prompt that is all of stdin is text, not lines. */
+	if (eof || p->in.n == 0) {
+		record_stdin(&p->rec, &p->to_stdin, eof);
+		p->eof = eof;
+	} else {
+		replay_written(p, false);
+	}
+	replay_feed(p, ".jsonl");
+	replay_feed(p, ".stderr");
+	struct driver_exit x = replay_exit(p);
+	struct driver_outcome o = {0};
+	p->driver->end(p->run, &x, &o);
+	record_outcome(&p->rec, &o);
+	driver_outcome_done(&o);
+	p->driver->close(p->run);
+	golden_compare(&p->rec, golden, p->name);
+}
+
+static inline int replay_by_name(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Every recorded run of a folder whose name begins with `prefix`, at least so many of them.
+ * `prepare` sets what a case needs; NULL: none does. */
+static inline void replay_all(const struct driver *driver, const char *dir, const char *prefix,
+        size_t least, void (*prepare)(struct replay *p))
+{
+	char *names[512];
+	size_t n = 0;
+	DIR *d = opendir(dir);
+	must(d, "%s opens", dir);
+	for (struct dirent *e; (e = readdir(d)) && n < ARRAY_LEN(names);) {
+		char *dot = strstr(e->d_name, ".jsonl");
+		if (dot && dot[6] == '\0' && !strstr(e->d_name, ".in.jsonl") &&
+		        strncmp(e->d_name, prefix, strlen(prefix)) == 0)
+			names[n++] = xstrndup(e->d_name, (size_t)(dot - e->d_name));
+	}
+	closedir(d);
+	qsort(names, n, sizeof(names[0]), replay_by_name);
+	ok(n >= least, "%s: %zu recorded runs", dir, n);
+	for (size_t i = 0; i < n; i++) {
+		struct replay p;
+		replay_open(&p, driver, dir, names[i]);
+		if (prepare)
+			prepare(&p);
+		replay_run(&p);
+		replay_done(&p);
+		free(names[i]);
+	}
+}
+
+#endif
