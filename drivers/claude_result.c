@@ -1,6 +1,7 @@
 #include "base/mem.h"
 #include "drivers/claude.h"
 #include "drivers/emit.h"
+#include "drivers/usage.h"
 
 #include <string.h>
 
@@ -10,31 +11,14 @@
  * tokens are sums over them.
  */
 
-static void add_usage(struct driver_usage *to, const struct driver_usage *more)
-{
-	to->input_tokens += more->input_tokens;
-	to->output_tokens += more->output_tokens;
-	to->cached_tokens += more->cached_tokens;
-	to->turns += more->turns;
-	to->cost_usd = to->cost_usd < 0 || more->cost_usd < 0 ? -1 : to->cost_usd + more->cost_usd;
-}
-
-/* A number of tokens, which is what a hostile agent says it is: bounded, so that sums cannot
- * overflow. */
-static int64_t tokens(const struct json *j, const char *key)
-{
-	int64_t n = json_int(j, key, 0);
-	return n < 0 ? 0 : n > 1000000000000 ? 1000000000000 : n;
-}
-
 /* The API reports input without what was cached; our events count it in. */
 static struct driver_usage api_usage(const struct json *u)
 {
-	int64_t cached = tokens(u, "cache_read_input_tokens");
+	int64_t cached = usage_tokens(u, "cache_read_input_tokens");
 	return (struct driver_usage){
-	        .input_tokens = tokens(u, "input_tokens") + cached +
-	                        tokens(u, "cache_creation_input_tokens"),
-	        .output_tokens = tokens(u, "output_tokens"),
+	        .input_tokens = usage_tokens(u, "input_tokens") + cached +
+	                        usage_tokens(u, "cache_creation_input_tokens"),
+	        .output_tokens = usage_tokens(u, "output_tokens"),
 	        .cached_tokens = cached,
 	        .cost_usd = -1,
 	};
@@ -49,15 +33,15 @@ static bool model_usage(const struct json *line, struct driver_usage *ret)
 		return false;
 	struct driver_usage sum = {0};
 	for (const struct json *m = json_first(models); m; m = json_next(m)) {
-		int64_t cached = tokens(m, "cacheReadInputTokens");
+		int64_t cached = usage_tokens(m, "cacheReadInputTokens");
 		struct driver_usage one = {
-		        .input_tokens = tokens(m, "inputTokens") + cached +
-		                        tokens(m, "cacheCreationInputTokens"),
-		        .output_tokens = tokens(m, "outputTokens"),
+		        .input_tokens = usage_tokens(m, "inputTokens") + cached +
+		                        usage_tokens(m, "cacheCreationInputTokens"),
+		        .output_tokens = usage_tokens(m, "outputTokens"),
 		        .cached_tokens = cached,
 		        .cost_usd = json_num(m, "costUSD", -1),
 		};
-		add_usage(&sum, &one);
+		usage_add(&sum, &one);
 	}
 	*ret = sum;
 	return true;
@@ -81,9 +65,9 @@ static void count_turn(struct driver_run *r, const struct json *line)
 		if (u.input_tokens == 0 && u.output_tokens == 0 && u.cost_usd < 0)
 			u.cost_usd = 0; /* nothing was asked of a model, so nothing was paid */
 	}
-	u.turns = tokens(line, "num_turns");
+	u.turns = usage_tokens(line, "num_turns");
 	r->cost_before = json_num(line, "total_cost_usd", -1);
-	add_usage(&r->usage, &u);
+	usage_add(&r->usage, &u);
 	r->turn = (struct driver_usage){.cost_usd = -1};
 }
 
@@ -94,7 +78,7 @@ void claude_seen_message(struct driver_run *r, const struct json *message, bool 
 		return;
 	struct driver_usage u = api_usage(json_get(message, "usage"));
 	u.turns = 1;
-	add_usage(&r->turn, &u);
+	usage_add(&r->turn, &u);
 }
 
 void claude_fail(struct driver_run *r, const char *message, const char *code)
@@ -194,7 +178,7 @@ void claude_end(struct driver_run *r, const struct driver_exit *x, struct driver
 	if (!r->have_result && !r->interrupting)
 		emit_error(r->sink, ret->error, "no_result", false);
 	if (!r->have_result || r->turn.turns) {
-		add_usage(&r->usage, &r->turn); /* the turn that was cut off */
+		usage_add(&r->usage, &r->turn); /* the turn that was cut off */
 		if (r->turn.turns)
 			emit_usage(r->sink, &r->usage);
 	}

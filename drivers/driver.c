@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static const struct driver *const drivers[] = {&driver_exec, &driver_claude, &driver_codex};
+static const struct driver *const drivers[] = {&driver_exec, &driver_claude, &driver_codex_exec};
 
 const struct driver *driver_find(const char *name)
 {

@@ -73,7 +73,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	        .command = command,
 	};
 	const struct driver *d = data[0] & 8    ? &driver_exec
-	                         : data[0] & 16 ? &driver_codex
+	                         : data[0] & 16 ? &driver_codex_exec
 	                                        : &driver_claude;
 	struct driver_run *r = d->open(&spec, &c.sink);
 	feed(d, r, &c, (const char *)data + 1, size - 1);

@@ -11,7 +11,7 @@
 static void test_table(void)
 {
 	ok(driver_find("exec") == &driver_exec && driver_find("claude") == &driver_claude &&
-	                driver_find("codex") == &driver_codex,
+	                driver_find("codex-exec") == &driver_codex_exec,
 	        "found");
 	ok(!driver_find("Exec") && !driver_find(""), "not found");
 	size_t n = 0;

@@ -1,0 +1,39 @@
+/*
+ * codex.h - what the two drivers of Codex share: items.
+ *
+ *	codex.c           `codex app-server`: the table, its lines, turns, stdin
+ *	codex_request.c   what it writes: the requests
+ *	codex_ask.c       its questions and their answers
+ *	codex_exec.c      `codex exec --json`: one prompt, lines out
+ *	codex_items.c     items of both: messages, thoughts, calls, changed files
+ *
+ * An item is a message, a thought or a tool call; it begins and is done.  The
+ * names of members are camelCase in the app-server and snake_case in exec.
+ */
+#ifndef DRIVERS_CODEX_H
+#define DRIVERS_CODEX_H
+
+#include "base/json.h"
+#include "drivers/calls.h"
+#include "drivers/driver.h"
+#include "drivers/tail.h"
+
+struct codex_items {
+	struct event_sink *sink; /* borrowed: longer than the run */
+	struct calls calls;
+	struct tail text;       /* of the last message */
+	char *title_of, *title; /* owned: id of the call begun last and its title, or NULL */
+};
+
+/* Is this usable as the id of a thread or a turn? */
+bool codex_id_ok(const char *id);
+
+/* Each: false when the item is not understood whole (show it as raw, too). */
+bool codex_item_started(struct codex_items *c, const struct json *item);
+bool codex_item_completed(struct codex_items *c, const struct json *item);
+/* steps: [{KEY, status}] of plan.updated; a status is completed, inProgress, or pending; a bool
+ * member "completed" says it, too. */
+bool codex_plan(struct codex_items *c, const struct json *steps, const char *key);
+void codex_items_done(struct codex_items *c);
+
+#endif

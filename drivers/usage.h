@@ -1,0 +1,16 @@
+/*
+ * usage.h - sums of tokens and money.
+ */
+#ifndef DRIVERS_USAGE_H
+#define DRIVERS_USAGE_H
+
+#include "base/json.h"
+#include "drivers/driver.h"
+
+/* A number of tokens, which is what a hostile agent says it is: bounded, so that sums cannot
+ * overflow. */
+int64_t usage_tokens(const struct json *j, const char *key);
+/* A cost that is not known makes the sum's unknown. */
+void usage_add(struct driver_usage *to, const struct driver_usage *more);
+
+#endif
