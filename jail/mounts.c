@@ -152,6 +152,14 @@ int mounts_split(int mount, int mntns, const char *const *names, size_t n, int *
 	return r;
 }
 
+int mounts_private(struct err *e)
+{
+	struct mount_attr private = {.propagation = MS_PRIVATE};
+	if (mount_setattr(AT_FDCWD, "/", AT_RECURSIVE, &private, sizeof(private)) < 0)
+		return err_errno(e, "layer mountns: private propagation");
+	return 0;
+}
+
 int mounts_restrict(int mount, uint64_t attrs, struct err *e)
 {
 	struct mount_attr a = {.attr_set = attrs};

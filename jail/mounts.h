@@ -31,6 +31,10 @@ MUST_USE int mounts_clone(
 /* `attrs` and, unless it is -1, the idmap for a detached mount that nobody has seen yet. */
 MUST_USE int mounts_finish(int mount, uint64_t attrs, int idmap_userns, struct err *e);
 
+/* In a mount namespace of the process's own: nothing that is mounted or unmounted from now on shows
+ * in the host's, which share theirs under systemd (and pivot_root refuses while they do). */
+MUST_USE int mounts_private(struct err *e);
+
 /* ---- in another mount namespace, for a moment ---- */
 
 /* The calling process must be single-threaded. */

@@ -16,11 +16,9 @@
 
 static int own_namespaces(struct err *e)
 {
-	/* Private: where the host's are shared, as under systemd, pivot_root refuses. */
-	if (unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC) < 0 ||
-	        mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+	if (unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC) < 0)
 		return err_errno(e, "own mounts");
-	return 0;
+	return mounts_private(e);
 }
 
 static int become_root(int tree, struct err *e)

@@ -398,10 +398,7 @@ static int enter_root(int root, struct err *e)
 	if (fchdir(root) < 0 || syscall(SYS_pivot_root, ".", ".") < 0 ||
 	        umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
 		return err_errno(e, "layer mountns: pivot_root");
-	struct mount_attr private = {.propagation = MS_PRIVATE};
-	if (mount_setattr(AT_FDCWD, "/", AT_RECURSIVE, &private, sizeof(private)) < 0)
-		return err_errno(e, "layer mountns: private propagation");
-	return 0;
+	return mounts_private(e);
 }
 
 /* In the forked child, which may use libc: it has its own memory. */
@@ -410,9 +407,9 @@ static int build(const struct policy *p, struct err *e)
 	umask(0);
 	if (unshare(CLONE_NEWNS) < 0)
 		return err_errno(e, "layer mountns: the kernel refuses a mount namespace");
-	struct mount_attr private = {.propagation = MS_PRIVATE};
-	if (mount_setattr(AT_FDCWD, "/", AT_RECURSIVE, &private, sizeof(private)) < 0)
-		return err_errno(e, "layer mountns: private propagation");
+	int r = mounts_private(e);
+	if (r < 0)
+		return r;
 	auto_close int source = template_source(p, e);
 	if (source < 0)
 		return source;
@@ -420,7 +417,7 @@ static int build(const struct policy *p, struct err *e)
 	static const char *const options[] = {
 	        "size", "8m", "nr_inodes", "512", "mode", "0755", NULL};
 	int mount = mounts_new("tmpfs", MOUNTS_NSD, options, e);
-	int r = mount < 0 ? mount : mounts_attach(mount, AT_FDCWD, BUILD_AT, e);
+	r = mount < 0 ? mount : mounts_attach(mount, AT_FDCWD, BUILD_AT, e);
 	if (r < 0)
 		return r;
 	auto_close int root = open(BUILD_AT, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -1,6 +1,11 @@
 #!/usr/bin/env bash
 # The self-test: a canary jail proves the layers at start and at each reload; what it does not
 # find is missing whatever the probes say, and without a canary nothing is served.
+# The host's mounts are shared, as under systemd, in a mount namespace of the test's own: what a lie
+# let through to them would be the test's alone.
+if [ "${1:-}" != inside ] && [ "$(id -u)" = 0 ]; then
+	exec unshare --mount --propagation private -- sh -c 'mount --make-rshared / && exec bash "$0" inside' "$0"
+fi
 . tests/integration/lib.sh
 
 row() { abctl doctor --json | json "(x=>x.have+' '+x.detail)(l.layers.find(x=>x.layer==='$1'))"; }
@@ -86,12 +91,14 @@ stop_daemon
 
 # ---- a kernel that says "done" and did nothing: the probes believe it, the canary does not
 : >"$T/log"
+mounts=$(findmnt -rno TARGET | sort | sha256sum)
 ok 'a daemon below a kernel that lies' start_lying keyctl=0 setns/1/0x08000000=0 unshare/0/0x02000000=0 mount=0
 is 'no keyring of its own' "$(row keyring)" 'no self-test: the jail has no keyring of its own'
 is 'the ipc namespace of the host' "$(row ipcns)" "no self-test: the jail is in the host's ipc namespace"
 is 'the cgroup namespace of the host' "$(row cgroupns)" "no self-test: the host's path of the cgroup shows"
 is 'an open /proc' "$(row proc)" 'no self-test: /proc/interrupts can be read'
 is 'the others hold' "$(row seccomp | cut -d' ' -f1)$(row pidns | cut -d' ' -f1)" yesyes
+is 'the mounts of the host are as they were' "$(findmnt -rno TARGET | sort | sha256sum)" "$mounts"
 like 'each is an error of the log, with a remedy' "$(grep -cE '(error: |<3>)layer .* is missing: self-test: .*; remedy: ' "$T/log")" '^4$'
 abctl jail -- true >"$T/out" 2>"$T/err"
 is 'policies that require one are refused' $? 111
