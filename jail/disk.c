@@ -52,12 +52,12 @@ static int usage(const struct disk *k, struct image_usage *ret)
 	return r;
 }
 
-/* What is left when a write has failed is less than what the kernel asks room for at once: a page,
- * or up to 2 MiB in a large folio. */
+/* What is left when a write has failed is what the kernel asks room for at once: a page, or up to
+ * 2 MiB in a large folio, and some blocks that say where they are. */
 static uint64_t nearly(uint64_t limit)
 {
-	uint64_t part = limit / 32;
-	return part < 64 * KIB ? 64 * KIB : part > 2048 * KIB ? 2048 * KIB : part;
+	uint64_t part = limit / 16;
+	return (part > 2048 * KIB ? 2048 * KIB : part) + 64 * KIB;
 }
 
 uint32_t disk_look(struct disk *k)
@@ -72,7 +72,7 @@ uint32_t disk_look(struct disk *k)
 	if (u.inodes > k->peak_inodes)
 		k->peak_inodes = u.inodes;
 	uint32_t met = 0;
-	if (k->bytes && u.bytes_left < nearly(k->bytes))
+	if (k->bytes && u.bytes_left <= nearly(k->bytes))
 		met |= JAIL_LIMIT_DISK;
 	if (k->inodes && u.inodes_left == 0)
 		met |= JAIL_LIMIT_INODES;

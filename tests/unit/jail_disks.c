@@ -128,6 +128,29 @@ static void sizes(const struct disks *d)
 	}
 }
 
+/* A kernel may refuse a write of dd as a whole: what it asked for is left then. */
+static void a_write_that_leaves_room(const struct disks *d)
+{
+	static const uint64_t mib[] = {16, 32, 64, 300};
+	for (size_t i = 0; i < ARRAY_LEN(mib); i++) {
+		char id[ID_MAX];
+		id_new("ses", id);
+		struct limits l = {.disk_bytes = mib[i] * MIB};
+		struct disk k = DISK_NONE;
+		struct err e = {0};
+		must(session(d, id, &l, &k, &e) == 0, "a session of %d MiB %s", (int)mib[i],
+		        e.text);
+		auto_close int fd = openat(k.workspace, "f", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+		ok(posix_fallocate(fd, 0, (off_t)(l.disk_bytes - 4 * MIB)) == 0 &&
+		                disk_look(&k) == 0,
+		        "4 MiB of %d are left: not full", (int)mib[i]);
+		ok(posix_fallocate(fd, 0, (off_t)(l.disk_bytes - MIB)) == 0 &&
+		                disk_look(&k) == JAIL_LIMIT_DISK,
+		        "1 MiB of %d: full", (int)mib[i]);
+		disk_done(&k, NULL);
+	}
+}
+
 /* Whoever may narrow a policy may ask for more names than any file system has: that is no way to
  * have no limit at all. */
 static void too_many(const struct disks *d)
@@ -319,6 +342,7 @@ int main(void)
 	d.method = JAIL_DISK_IMAGE;
 	d.mke2fs = "/sbin/mke2fs";
 	sizes(&d);
+	a_write_that_leaves_room(&d);
 	too_many(&d);
 	fewer(&d);
 	largest();
