@@ -161,6 +161,7 @@ void daemon_stop_next(struct daemon *d);
 void daemon_init_trash(struct daemon *d);
 /* Starts emptying it, or notes that it has to happen again. */
 void daemon_empty_trash(struct daemon *d);
+void daemon_empty_trash_later(struct daemon *d);
 void daemon_leave_trash(struct daemon *d); /* its child is ended */
 
 /* ---- deletes.c: sessions that are renamed into the trash ---- */

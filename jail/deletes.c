@@ -75,9 +75,11 @@ int deletes_begin(struct daemon *d, const char *session, uint64_t req, struct er
 	int r = job_start(&spec, &x->job, e);
 	if (r == 0)
 		r = poller_add(&d->poller, &x->ended, x->job.child.pidfd, EPOLLIN, on_ended, e);
-	if (r < 0)
-		free_deletion(x);
-	return r < 0 ? r : -EINPROGRESS;
+	if (r == 0)
+		return -EINPROGRESS;
+	free_deletion(x);
+	daemon_empty_trash_later(d); /* it may have done its work before it was killed */
+	return r;
 }
 
 bool deletes_has(const struct daemon *d, const char *session)

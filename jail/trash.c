@@ -17,7 +17,7 @@ static void on_trash_alarm(struct alarm *a)
 }
 
 /* Neither a moment without memory nor a disk that errs now may keep what was deleted. */
-static void trash_later(struct daemon *d)
+void daemon_empty_trash_later(struct daemon *d)
 {
 	if (d->stopping)
 		return; /* the next start's */
@@ -42,7 +42,7 @@ static void on_trash_ended(struct watch *w, uint32_t events)
 	struct job_out out;
 	if (job_end(&d->trash, status, &out, &e) < 0) {
 		log_err("emptying the trash of %s: %s", d->state.path, e.text);
-		trash_later(d);
+		daemon_empty_trash_later(d);
 		return;
 	}
 	d->trash_wait_ms = 0;
@@ -66,7 +66,7 @@ void daemon_empty_trash(struct daemon *d)
 	}
 	if (r < 0) {
 		log_err("emptying the trash: %s", e.text);
-		trash_later(d);
+		daemon_empty_trash_later(d);
 	}
 }
 
