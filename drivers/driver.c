@@ -3,7 +3,12 @@
 
 #include <string.h>
 
-static const struct driver *const drivers[] = {&driver_exec, &driver_claude, &driver_codex_exec};
+static const struct driver *const drivers[] = {
+        &driver_exec,
+        &driver_claude,
+        &driver_codex_exec,
+        &driver_acp,
+};
 
 const struct driver *driver_find(const char *name)
 {

@@ -50,8 +50,13 @@ struct driver_spec {
 	const char *const *command; /* exec driver: the harness's argv, where there is no program */
 	const char *program;        /* path of the agent's binary in the jail, or NULL */
 	const char *const *args;    /* extra argv of agent.yaml, or NULL */
-	const char *model_flag;     /* exec, codex-exec: argument before the model's name, or NULL */
-	const char *instructions;   /* exec, codex-exec: file of the system prompt, or NULL */
+	const char *model_flag;   /* exec, codex-exec: argument before the model's name, or NULL */
+	const char *instructions; /* exec, codex-exec: file of the system prompt, or NULL */
+	/* acp: what the protocol leaves to each agent; NULL where it needs no telling. */
+	const char *mode, *ask_mode; /* mode of the session, and where somebody is to be asked */
+	const char *auth_method;     /* when it wants to be told how to log in */
+	const char *const *failure_text; /* beginnings of a last text that tells a failure */
+	bool usage_sums;                 /* its usage is the session's, not the turn's */
 };
 
 /* What to start.  Filled by command(); freed by driver_command_done. */
@@ -139,6 +144,6 @@ struct driver {
 const struct driver *driver_find(const char *name); /* NULL: no such driver */
 const char *driver_name(size_t i);                  /* of the i-th driver, NULL past the last */
 
-extern const struct driver driver_exec, driver_claude, driver_codex_exec;
+extern const struct driver driver_exec, driver_claude, driver_codex_exec, driver_acp;
 
 #endif

@@ -66,6 +66,37 @@ static const struct key npm_rows[] = {
 };
 static const struct key_table npm_keys = KEY_TABLE(npm_rows);
 
+static const struct key acp_rows[] = {
+        {.name = "mode",
+                .type = KEY_TEXT,
+                .offset = offsetof(struct agent, mode),
+                .form = form_word,
+                .want = "a mode's id",
+                .doc = "Mode that each session is set to."},
+        {.name = "ask_mode",
+                .type = KEY_TEXT,
+                .offset = offsetof(struct agent, ask_mode),
+                .form = form_word,
+                .want = "a mode's id",
+                .doc = "The same where the harness says permissions: ask or deny."},
+        {.name = "auth_method",
+                .type = KEY_TEXT,
+                .offset = offsetof(struct agent, auth_method),
+                .form = form_word,
+                .want = "a method's id",
+                .doc = "How it logs in, when it says that it must."},
+        {.name = "failure_text",
+                .type = KEY_LIST,
+                .offset = offsetof(struct agent, failure_text),
+                .doc = "Beginnings of a last text that tells a failure."},
+        {.name = "usage_sums",
+                .type = KEY_BOOL,
+                .offset = offsetof(struct agent, usage_sums),
+                .dflt = "false",
+                .doc = "The tokens it tells are those of the whole session."},
+};
+static const struct key_table acp_keys = KEY_TABLE(acp_rows);
+
 static const struct key agent_rows[] = {
         {.name = "name",
                 .type = KEY_TEXT,
@@ -132,6 +163,7 @@ static const struct key agent_rows[] = {
                 .form = form_word,
                 .want = "an argument",
                 .doc = "Argument before the name of the model (driver exec)."},
+        {.name = "acp", .type = KEY_MAP, .sub = &acp_keys},
         {.name = "inject",
                 .type = KEY_LIST,
                 .offset = offsetof(struct agent, inject),
@@ -179,6 +211,10 @@ void agent_free(struct agent *a)
 	pairs_free(a->files, a->nfiles);
 	free(a->instructions);
 	free(a->model_flag);
+	free(a->mode);
+	free(a->ask_mode);
+	free(a->auth_method);
+	list_free(a->failure_text);
 	list_free(a->inject);
 	free(a);
 }

@@ -137,8 +137,12 @@ struct agent {
 	char *node, *node_integrity; /* version of the Node that comes with it, or NULL */
 	struct harness_pair *files;  /* path below the home -> text */
 	size_t nfiles;
-	char *instructions;   /* path below the home of the system prompt, or NULL */
-	char *model_flag;     /* argument before the model's name, or NULL */
+	char *instructions; /* path below the home of the system prompt, or NULL */
+	char *model_flag;   /* argument before the model's name, or NULL */
+	/* driver acp */
+	char *mode, *ask_mode, *auth_method; /* or NULL */
+	char **failure_text;
+	bool usage_sums;
 	char **inject;        /* names of inject hosts it needs */
 	bool installed_files; /* needs /opt/agent */
 };

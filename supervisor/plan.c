@@ -89,6 +89,11 @@ static struct driver_spec spec_of(const struct harness *h, const struct agent *a
 	        .args = texts(a->args),
 	        .model_flag = a->model_flag,
 	        .instructions = a->instructions,
+	        .mode = a->mode,
+	        .ask_mode = a->ask_mode,
+	        .auth_method = a->auth_method,
+	        .failure_text = texts(a->failure_text),
+	        .usage_sums = a->usage_sums,
 	};
 }
 

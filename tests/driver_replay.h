@@ -13,6 +13,10 @@
  * method and order, and it is a failure when the driver has not written that
  * request by then.  What the recording host answered to permission requests is
  * answered here, and its further prompts are given to input().
+ *
+ * replay_mutated plays a recording as it never was: cut after each line, each
+ * line left out, each line twice, each line after garbage.  Nothing of that may
+ * crash, and none may succeed without the dialect's final word.
  */
 #ifndef TESTS_DRIVER_REPLAY_H
 #define TESTS_DRIVER_REPLAY_H
@@ -36,13 +40,21 @@ struct replay {
 	const char *const *interrupt_before; /* interrupt() at the first line with one of these */
 	bool interrupted;
 
+	/* what of the recording is played: nothing is compared then */
+	bool mutated, twice;
+	size_t cut, without;    /* lines to play; the line to leave out, from 1; 0: all */
+	const char *noise;      /* before each line */
+	const char *final_word; /* of the dialect: some line has it */
+
 	struct json *meta; /* owned, or NULL */
 	struct replay_lines in, sent;
 	struct record rec;
 	struct driver_run *run;
 	struct buf to_stdin;
 	bool eof;
-	size_t prompts; /* given to input() */
+	size_t prompts, lines; /* given to input(), to line() */
+	bool heard;            /* the final word was played */
+	struct driver_outcome outcome;
 };
 
 /* ---- what was recorded ---- */
@@ -61,7 +73,8 @@ static inline void replay_add_lines(struct replay_lines *to, const char *p, size
 		const char *nl = memchr(p, '\n', (size_t)(end - p));
 		size_t len = nl ? (size_t)(nl - p) : (size_t)(end - p);
 		struct json *j = json_parse(p, len, NULL);
-		must(j && to->n < ARRAY_LEN(to->at), "a line for the agent is JSON");
+		if (!j || to->n == ARRAY_LEN(to->at))
+			must(false, "a line for the agent is JSON");
 		to->at[to->n++] = j;
 		p += len + 1;
 	}
@@ -98,8 +111,8 @@ static inline const char *replay_resume(const struct replay *p)
 		for (size_t k = 0; k < ARRAY_LEN(methods); k++) {
 			const struct json *params = json_get(p->in.at[i], "params");
 			if (strcmp(replay_method(p->in.at[i]), methods[k]) == 0)
-				return json_str(params, "sessionId",
-				        json_str(params, "threadId", NULL));
+				return json_str(
+				        params, "sessionId", json_str(params, "threadId", NULL));
 		}
 	return NULL;
 }
@@ -128,13 +141,14 @@ static inline void replay_open(
 	        .to_stdin = BUF_INIT(64 << 20)};
 	record_init(&p->rec);
 	p->meta = replay_json(p, ".meta.json");
-	must(p->meta, "%s: has its meta.json", name);
+	if (!p->meta)
+		must(false, "%s: has its meta.json", name);
 	auto_free char *path = xasprintf("%s/%s.in.jsonl", dir, name);
 	size_t n = 0;
 	auto_free char *in = read_file(path, &n);
 	replay_add_lines(&p->in, in, n);
-	p->spec = (struct driver_spec){
-	        .prompt = "Go.", .prompt_len = 3, .resume = replay_resume(p)};
+	p->spec =
+	        (struct driver_spec){.prompt = "Go.", .prompt_len = 3, .resume = replay_resume(p)};
 }
 
 static inline void replay_done(struct replay *p)
@@ -144,6 +158,7 @@ static inline void replay_done(struct replay *p)
 	for (size_t i = 0; i < p->sent.n; i++)
 		json_free(p->sent.at[i]);
 	json_free(p->meta);
+	driver_outcome_done(&p->outcome);
 	buf_done(&p->to_stdin);
 	record_done(&p->rec);
 }
@@ -177,8 +192,8 @@ static inline char *replay_answer_for_us(
 	size_t order = 0, i = 0;
 	if (!id || json_get(line, "method"))
 		return NULL;
-	while (i < p->in.n && !(*replay_method(p->in.at[i]) &&
-	                              replay_same(json_get(p->in.at[i], "id"), id)))
+	while (i < p->in.n &&
+	        !(*replay_method(p->in.at[i]) && replay_same(json_get(p->in.at[i], "id"), id)))
 		i++;
 	if (i == p->in.n)
 		return NULL;
@@ -186,21 +201,26 @@ static inline char *replay_answer_for_us(
 	for (size_t k = 0; k < i; k++)
 		order += strcmp(replay_method(p->in.at[k]), method) == 0 &&
 		         json_get(p->in.at[k], "id");
-	must((ours = replay_nth(&p->sent, method, order)),
-	        "%s: the driver has written its %s number %zu by the time it is answered", p->name,
-	        method, order + 1);
+	ours = replay_nth(&p->sent, method, order);
+	if (!ours && p->mutated)
+		return NULL;
+	if (!ours)
+		must(false, "%s: the driver has written its %s number %zu when it is answered",
+		        p->name, method, order + 1);
 	auto_buf struct buf was = BUF_INIT(4096), is = BUF_INIT(4096), out = BUF_INIT(64 << 20);
 	buf_puts(&was, "\"id\":");
 	buf_puts(&is, "\"id\":");
-	must(json_print(id, &was) == 0 && json_print(ours, &is) == 0, "ids");
+	(void)json_print(id, &was), (void)json_print(ours, &is); /* they are in lines that fit */
 	/* The line's own id is its first member or its last: objects inside have other values. */
 	const char *at = memmem(text, n, was.p, was.len);
-	must(at, "%s: the id of an answer", p->name);
+	if (!at)
+		must(false, "%s: the id of an answer", p->name);
 	buf_put(&out, text, (size_t)(at - text));
 	buf_put(&out, is.p, is.len);
 	buf_put(&out, at + was.len, n - (size_t)(at - text) - was.len);
 	auto_json struct json *check = json_parse(out.p, out.len, NULL);
-	must(check && replay_same(json_get(check, "id"), ours), "%s: has our id", p->name);
+	if (!replay_same(json_get(check, "id"), ours))
+		must(false, "%s: an answer gets our id", p->name);
 	return buf_take(&out);
 }
 
@@ -263,9 +283,11 @@ static inline void replay_written(struct replay *p, bool eof)
 			ours += strcmp(replay_method(p->sent.at[i]), methods[m]) == 0;
 		for (size_t i = 0; i < p->in.n; i++)
 			recorded += strcmp(replay_method(p->in.at[i]), methods[m]) == 0;
-		for (; ours && p->prompts + 1 < recorded; p->prompts++)
-			must(p->driver->input(p->run, "More.", 5, &p->to_stdin),
-			        "%s: takes a further message", p->name);
+		for (; ours && p->prompts + 1 < recorded; p->prompts++) {
+			bool taken = p->driver->input(p->run, "More.", 5, &p->to_stdin);
+			if (!taken && !p->mutated)
+				ok(false, "%s: takes a further message", p->name);
+		}
 	}
 	if (p->to_stdin.len)
 		replay_written(p, false);
@@ -287,17 +309,34 @@ static inline void replay_line(struct replay *p, const char *text, size_t n)
 	auto_json struct json *line = json_parse(text, n, NULL);
 	if (!p->interrupted && replay_marked(p, text, n)) {
 		p->interrupted = true;
-		ok(p->driver->interrupt(p->run, &p->to_stdin), "%s: can be interrupted", p->name);
+		bool can = p->driver->interrupt(p->run, &p->to_stdin);
+		if (!can && !p->mutated)
+			ok(false, "%s: can be interrupted", p->name);
 		replay_written(p, false);
 	}
 	auto_free char *ours = replay_answer_for_us(p, line, text, n);
-	p->driver->line(p->run, ours ? ours : text, ours ? strlen(ours) : n, true, &p->to_stdin,
-	        &eof);
+	p->driver->line(
+	        p->run, ours ? ours : text, ours ? strlen(ours) : n, true, &p->to_stdin, &eof);
 	if (p->rec.permission && p->driver->answer) {
 		auto_free char *id = take(p->rec.permission);
 		p->driver->answer(p->run, id, replay_recorded_answer(p, line), &p->to_stdin);
 	}
 	replay_written(p, eof);
+}
+
+/* The line as the mutation has it. */
+static inline void replay_stdout(struct replay *p, const char *text, size_t n)
+{
+	bool eof = false;
+	p->lines++;
+	if ((p->cut && p->lines > p->cut) || p->lines == p->without)
+		return;
+	p->heard |= p->final_word && memmem(text, n, p->final_word, strlen(p->final_word));
+	if (p->noise)
+		p->driver->line(p->run, p->noise, strlen(p->noise), true, &p->to_stdin, &eof);
+	replay_line(p, text, n);
+	if (p->twice)
+		replay_line(p, text, n);
 }
 
 static inline void replay_feed(struct replay *p, const char *ext)
@@ -311,19 +350,19 @@ static inline void replay_feed(struct replay *p, const char *ext)
 		if (strcmp(ext, ".stderr") == 0)
 			p->driver->error_line(p->run, at, len);
 		else
-			replay_line(p, at, len);
+			replay_stdout(p, at, len);
 		at = nl ? nl + 1 : end;
 	}
 	if (p->driver->flush)
 		p->driver->flush(p->run);
 }
 
-static inline void replay_run(struct replay *p)
+static inline void replay_play(struct replay *p)
 {
 	bool eof = false;
-	auto_free char *golden = xasprintf("%s/%s.events", p->dir, p->name);
 	p->run = p->driver->open(&p->spec, &p->rec.sink);
-	ok(p->driver->start(p->run, &p->to_stdin, &eof) == 0, "%s: starts", p->name);
+	if (p->driver->start(p->run, &p->to_stdin, &eof) < 0)
+		must(false, "%s: starts", p->name);
 	/* A prompt that is all of stdin is text, not lines. */
 	if (eof || p->in.n == 0) {
 		record_stdin(&p->rec, &p->to_stdin, eof);
@@ -334,11 +373,15 @@ static inline void replay_run(struct replay *p)
 	replay_feed(p, ".jsonl");
 	replay_feed(p, ".stderr");
 	struct driver_exit x = replay_exit(p);
-	struct driver_outcome o = {0};
-	p->driver->end(p->run, &x, &o);
-	record_outcome(&p->rec, &o);
-	driver_outcome_done(&o);
+	p->driver->end(p->run, &x, &p->outcome);
 	p->driver->close(p->run);
+}
+
+static inline void replay_run(struct replay *p)
+{
+	auto_free char *golden = xasprintf("%s/%s.events", p->dir, p->name);
+	replay_play(p);
+	record_outcome(&p->rec, &p->outcome);
 	golden_compare(&p->rec, golden, p->name);
 }
 
@@ -347,16 +390,13 @@ static inline int replay_by_name(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Every recorded run of a folder whose name begins with `prefix`, at least so many of them.
- * `prepare` sets what a case needs; NULL: none does. */
-static inline void replay_all(const struct driver *driver, const char *dir, const char *prefix,
-        size_t least, void (*prepare)(struct replay *p))
+/* Names of the recorded runs in a folder that begin with `prefix`, in order; each owned. */
+static inline size_t replay_names(const char *dir, const char *prefix, char *names[], size_t most)
 {
-	char *names[512];
 	size_t n = 0;
 	DIR *d = opendir(dir);
 	must(d, "%s opens", dir);
-	for (struct dirent *e; (e = readdir(d)) && n < ARRAY_LEN(names);) {
+	for (struct dirent *e; (e = readdir(d)) && n < most;) {
 		char *dot = strstr(e->d_name, ".jsonl");
 		if (dot && dot[6] == '\0' && !strstr(e->d_name, ".in.jsonl") &&
 		        strncmp(e->d_name, prefix, strlen(prefix)) == 0)
@@ -364,6 +404,16 @@ static inline void replay_all(const struct driver *driver, const char *dir, cons
 	}
 	closedir(d);
 	qsort(names, n, sizeof(names[0]), replay_by_name);
+	return n;
+}
+
+/* Every recorded run of a folder whose name begins with `prefix`, at least so many of them.
+ * `prepare` sets what a case needs; NULL: none does. */
+static inline void replay_all(const struct driver *driver, const char *dir, const char *prefix,
+        size_t least, void (*prepare)(struct replay *p))
+{
+	char *names[512];
+	size_t n = replay_names(dir, prefix, names, ARRAY_LEN(names));
 	ok(n >= least, "%s: %zu recorded runs", dir, n);
 	for (size_t i = 0; i < n; i++) {
 		struct replay p;
@@ -374,6 +424,58 @@ static inline void replay_all(const struct driver *driver, const char *dir, cons
 		replay_done(&p);
 		free(names[i]);
 	}
+}
+
+struct replay_mutation {
+	size_t cut, without;
+	bool twice;
+	const char *noise;
+};
+
+/* Returns how many lines the recording has. */
+static inline size_t replay_one_mutation(const struct driver *driver, const char *dir,
+        const char *name, void (*prepare)(struct replay *p), const char *final_word,
+        const struct replay_mutation *m)
+{
+	struct replay p;
+	replay_open(&p, driver, dir, name);
+	if (prepare)
+		prepare(&p);
+	p.mutated = true;
+	p.final_word = final_word;
+	p.cut = m->cut;
+	p.without = m->without;
+	p.twice = m->twice;
+	p.noise = m->noise;
+	replay_play(&p);
+	if (p.outcome.status == DRIVER_SUCCEEDED && !p.heard)
+		ok(false, "%s cut %zu without %zu: no success without %s", name, m->cut, m->without,
+		        final_word);
+	size_t lines = p.lines;
+	replay_done(&p);
+	return lines;
+}
+
+static inline void replay_mutated(const struct driver *driver, const char *dir, const char *prefix,
+        void (*prepare)(struct replay *p), const char *final_word)
+{
+	char *names[512];
+	size_t n = replay_names(dir, prefix, names, ARRAY_LEN(names)), played = 0;
+	for (size_t i = 0; i < n; i++) {
+		struct replay_mutation m = {.twice = true};
+		size_t lines = replay_one_mutation(driver, dir, names[i], prepare, final_word, &m);
+		m = (struct replay_mutation){.noise = "{\"id\":\xff\xfe\"\\ud800\"} \xe2\x82"};
+		replay_one_mutation(driver, dir, names[i], prepare, final_word, &m);
+		for (size_t k = 1; k <= lines; k++) {
+			m = (struct replay_mutation){.cut = k};
+			replay_one_mutation(driver, dir, names[i], prepare, final_word, &m);
+			m = (struct replay_mutation){.without = k};
+			replay_one_mutation(driver, dir, names[i], prepare, final_word, &m);
+			played += 2;
+		}
+		free(names[i]);
+	}
+	ok(played > n, "%s: %zu recordings as they never were", dir, played);
 }
 
 #endif

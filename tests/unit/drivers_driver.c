@@ -11,7 +11,8 @@
 static void test_table(void)
 {
 	ok(driver_find("exec") == &driver_exec && driver_find("claude") == &driver_claude &&
-	                driver_find("codex-exec") == &driver_codex_exec,
+	                driver_find("codex-exec") == &driver_codex_exec &&
+	                driver_find("acp") == &driver_acp,
 	        "found");
 	ok(!driver_find("Exec") && !driver_find(""), "not found");
 	size_t n = 0;
@@ -23,7 +24,7 @@ static void test_table(void)
 		        "%s is complete", d->name);
 		d->close(NULL);
 	}
-	ok(n == 3, "%zu drivers", n);
+	ok(n == 4, "%zu drivers", n);
 	for (int t = 0; t < EVENT_COUNT; t++)
 		ok(event_by_name(event_name((enum event_type)t)) == t, "%s",
 		        event_name((enum event_type)t));

@@ -19,6 +19,8 @@ static const char good[] = "name: claude\n"
                            "files: {.a/b.json: \"{}\", c: d}\n"
                            "instructions: .a/AGENTS.md\n"
                            "model_flag: --model\n"
+                           "acp: {mode: yolo, ask_mode: default, auth_method: key, "
+                           "failure_text: [\"Error: \"], usage_sums: true}\n"
                            "inject: [anthropic.agentbox]\n"
                            "installed_files: true\n";
 
@@ -47,6 +49,11 @@ int main(void)
 	        "files");
 	is_str(a->instructions, ".a/AGENTS.md", "instructions");
 	is_str(a->model_flag, "--model", "model_flag");
+	is_str(a->mode, "yolo", "acp.mode");
+	is_str(a->ask_mode, "default", "acp.ask_mode");
+	is_str(a->auth_method, "key", "acp.auth_method");
+	is_str(a->failure_text[0], "Error: ", "acp.failure_text");
+	ok(a->usage_sums, "acp.usage_sums");
 	ok(a->installed_files, "installed_files");
 	agent_free(a);
 	agent_free(NULL);
