@@ -1,7 +1,7 @@
 /*
- * Whatever an agent prints: lines through the drivers of Claude, Codex and commands.
- * Byte 0: bit 0 asks a person, bit 1 restricts the tools, bit 2 resumes, bit 3
- * selects exec, bit 4 else Codex.  The rest is stdout.  Every event must be valid JSON.
+ * Whatever an agent prints: lines through each driver.  Byte 0: bit 0 asks a
+ * person, bit 1 restricts the tools, bit 2 resumes, the rest is the driver's
+ * place in the table.  What follows is stdout.  Every event must be valid JSON.
  */
 #include "base/json.h"
 #include "base/limits.h"
@@ -16,6 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 struct check {
 	struct event_sink sink;
 	char permission[300]; /* the last one asked */
+	char question[300];   /* the same */
 };
 
 static void emit(struct event_sink *sink, enum event_type t, const char *members, size_t n)
@@ -31,6 +32,8 @@ static void emit(struct event_sink *sink, enum event_type t, const char *members
 	if (t == EVENT_PERMISSION_ASKED)
 		(void)str_copy(
 		        c->permission, sizeof(c->permission), json_str(j, "permissionId", ""));
+	if (t == EVENT_QUESTION_ASKED)
+		(void)str_copy(c->question, sizeof(c->question), json_str(j, "questionId", ""));
 }
 
 static void stdin_is_lines(struct buf *to_stdin)
@@ -54,9 +57,21 @@ static void feed(
 			stdin_is_lines(&to_stdin);
 			*c->permission = '\0';
 		}
+		if (d->reply && *c->question) {
+			d->reply(r, c->question, p, len % 8, &to_stdin);
+			stdin_is_lines(&to_stdin);
+			*c->question = '\0';
+		}
 		p += nl ? len + 1 : len;
 		n -= nl ? len + 1 : len;
 	}
+}
+
+static void begin(const struct driver *d, struct driver_run *r)
+{
+	auto_buf struct buf to_stdin = BUF_INIT(LIMIT_EVENT);
+	bool eof = false;
+	assert(d->start(r, &to_stdin, &eof) == 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -72,10 +87,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	        .resume = data[0] & 4 ? "s" : NULL,
 	        .command = command,
 	};
-	const struct driver *d = data[0] & 8    ? &driver_exec
-	                         : data[0] & 16 ? &driver_codex_exec
-	                                        : &driver_claude;
+	size_t n = 0;
+	while (driver_name(n))
+		n++;
+	const struct driver *d = driver_find(driver_name((data[0] >> 3) % n));
 	struct driver_run *r = d->open(&spec, &c.sink);
+	begin(d, r);
 	feed(d, r, &c, (const char *)data + 1, size - 1);
 	struct driver_exit x = {.code = size % 2 ? 0 : 143};
 	struct driver_outcome o = {0};
