@@ -14,6 +14,9 @@
  *	PROGRAM --uncontrolled	rows for which no such place is safe or possible, and why
  *	PROGRAM --ids		the rows of the catalogue
  *
+ * "--bait NUMBER" before any of that: what is planted outside, to be found, has that number in its
+ * names, so that several may look at once on one host.
+ *
  * An attempt runs in a child of its own, so that one that goes through changes nothing for the
  * next.  Where no layer stands it must still do no harm to the host: it names itself or what is
  * not there, or opens without writing.
@@ -26,8 +29,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -93,6 +99,38 @@ static inline enum answer attempt_open_to_write(const struct attempt *a)
 	if (fd < 0 && errno == ENOENT && a->want != ENOENT)
 		return MISSING;
 	return answer_of(fd, a);
+}
+
+/* ---- what is planted outside ---- */
+
+static int attempts_bait;
+
+/* A name of it, also that of a process: 15 bytes at most. */
+static inline void bait_name(char out[16])
+{
+	(void)snprintf(out, 16, "bait-%d", attempts_bait);
+}
+
+static inline socklen_t bait_abstract(struct sockaddr_un *name)
+{
+	*name = (struct sockaddr_un){.sun_family = AF_UNIX};
+	bait_name(name->sun_path + 1);
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name->sun_path + 1));
+}
+
+static inline uint16_t bait_port(void)
+{
+	return (uint16_t)(10000 + attempts_bait % 20000); /* below those that are given out */
+}
+
+/* Takes the option from the arguments. */
+static inline void bait_option(int *argc, char ***argv)
+{
+	if (*argc < 3 || strcmp((*argv)[1], "--bait") != 0)
+		return;
+	attempts_bait = atoi((*argv)[2]);
+	*argc -= 2;
+	*argv += 2;
 }
 
 /* ---- running the table ---- */
@@ -179,6 +217,7 @@ static inline int attempts_settings(const struct attempt *rows, size_t n)
 
 static inline int attempts_main(int argc, char **argv, const struct attempt *rows, size_t n)
 {
+	bait_option(&argc, &argv);
 	const char *mode = argc > 1 ? argv[1] : "";
 	if (strcmp(mode, "--lax") == 0 && argc > 2)
 		return attempts_without(rows, n, argv[2]);

@@ -9,22 +9,25 @@
 
 #include <dirent.h>
 #include <netinet/in.h>
-#include <stddef.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/msg.h>
 #include <sys/prctl.h>
 #include <sys/sem.h>
 #include <sys/shm.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 
-enum { KEY = 0x0a9e47b0, BAIT_PORT = 47831 };
+#define KEY (0x0a000000 + attempts_bait)
 
-static const char *const files[] = {
-        "/tmp/agentbox-bait", "/dev/shm/agentbox-bait", "/run/agentbox-bait"};
+static const char *const places[] = {"/tmp", "/dev/shm", "/run"};
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+static void bait_file(const char *place, char out[64])
+{
+	char name[16];
+	bait_name(name);
+	(void)snprintf(out, 64, "%s/%s", place, name);
+}
 
 /* ---- the one who has ---- */
 
@@ -36,37 +39,35 @@ static void listen_at(const struct sockaddr *at, socklen_t n)
 		printf("# bait: no socket: %s\n", strerror(errno));
 }
 
-static socklen_t abstract(struct sockaddr_un *name)
-{
-	static const char bait[] = "\0agentbox-bait";
-	*name = (struct sockaddr_un){.sun_family = AF_UNIX};
-	memcpy(name->sun_path, bait, sizeof(bait) - 1);
-	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + sizeof(bait) - 1);
-}
-
 static void take_names(void)
 {
-	struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(BAIT_PORT)};
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(bait_port())};
 	struct sockaddr_un name;
+	char own[16], path[64];
 	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	listen_at((struct sockaddr *)&at, sizeof(at));
-	socklen_t n = abstract(&name);
+	socklen_t n = bait_abstract(&name);
 	listen_at((struct sockaddr *)&name, n);
 	if (shmget(KEY, 4096, IPC_CREAT | 0666) < 0 || semget(KEY, 1, IPC_CREAT | 0666) < 0 ||
 	        msgget(KEY, IPC_CREAT | 0666) < 0)
 		printf("# bait: no System V: %s\n", strerror(errno));
-	for (size_t i = 0; i < COUNT(files); i++) {
-		int fd = open(files[i], O_CREAT | O_RDWR, 0666);
+	for (size_t i = 0; i < COUNT(places); i++) {
+		bait_file(places[i], path);
+		int fd = open(path, O_CREAT | O_RDWR, 0666);
 		(void)!write(fd, "bait", 4);
 		(void)fchmod(fd, 0666);
 	}
-	prctl(PR_SET_NAME, "agentbox-bait", 0, 0, 0);
+	bait_name(own);
+	prctl(PR_SET_NAME, own, 0, 0, 0);
 }
 
 static void drop_names(void)
 {
-	for (size_t i = 0; i < COUNT(files); i++)
-		(void)unlink(files[i]);
+	char path[64];
+	for (size_t i = 0; i < COUNT(places); i++) {
+		bait_file(places[i], path);
+		(void)unlink(path);
+	}
 	(void)shmctl(shmget(KEY, 0, 0), IPC_RMID, NULL);
 	(void)semctl(semget(KEY, 0, 0), 0, IPC_RMID);
 	(void)msgctl(msgget(KEY, 0), IPC_RMID, NULL);
@@ -76,7 +77,8 @@ static void drop_names(void)
 static void take_clock(void)
 {
 	int fd = open("/proc/self/ns/time", O_RDONLY);
-	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0)
+	/* shared: another such test on this host may hold it too */
+	if (fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0)
 		printf("# bait: the time namespace is locked by somebody else\n");
 }
 
@@ -105,12 +107,14 @@ static pid_t find_process(void)
 {
 	DIR *d = opendir("/proc");
 	pid_t found = 0;
+	char bait[16], own[20];
+	bait_name(bait);
+	(void)snprintf(own, sizeof(own), "%s\n", bait);
 	for (struct dirent *e; d && !found && (e = readdir(d));) {
 		char path[300], name[32] = "";
 		(void)snprintf(path, sizeof(path), "/proc/%s/comm", e->d_name);
 		int fd = open(path, O_RDONLY | O_CLOEXEC);
-		if (fd >= 0 && read(fd, name, sizeof(name) - 1) > 0 &&
-		        strncmp(name, "agentbox-bait", 13) == 0)
+		if (fd >= 0 && read(fd, name, sizeof(name) - 1) > 0 && strcmp(name, own) == 0)
 			found = (pid_t)atoi(e->d_name);
 		if (fd >= 0)
 			close(fd);
@@ -133,6 +137,14 @@ static enum answer signal_process(const struct attempt *a)
 	return pid && kill(pid, 0) == 0 ? THROUGH : STOPPED;
 }
 
+static enum answer file(const struct attempt *a)
+{
+	char path[64];
+	bait_file(a->path, path);
+	errno = 0;
+	return answer_of(access(path, F_OK), a);
+}
+
 static enum answer segment(const struct attempt *a)
 {
 	return answer_of(shmget(KEY, 4096, 0), a);
@@ -150,7 +162,7 @@ static enum answer queue(const struct attempt *a)
 
 static enum answer loopback(const struct attempt *a)
 {
-	struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(BAIT_PORT)};
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(bait_port())};
 	int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	return answer_of(connect(s, (struct sockaddr *)&at, sizeof(at)), a);
@@ -160,7 +172,7 @@ static enum answer abstract_socket(const struct attempt *a)
 {
 	struct sockaddr_un name;
 	int s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	socklen_t n = abstract(&name);
+	socklen_t n = bait_abstract(&name);
 	return answer_of(connect(s, (struct sockaddr *)&name, n), a);
 }
 
@@ -175,10 +187,10 @@ static enum answer lock_clock(const struct attempt *a)
 	return errno == EWOULDBLOCK ? THROUGH : BROKEN;
 }
 
-#define FILE_OF(file, lax)                                                                         \
+#define FILE_IN(place, lax)                                                                        \
 	{                                                                                          \
-		.id = "F18", .what = "its " file, .fn = attempt_see, .without = lax,               \
-		.want = ENOENT, .path = file                                                       \
+		.id = "F18", .what = "its file in " place, .fn = file, .without = lax,             \
+		.want = ENOENT, .path = place                                                      \
 	}
 
 /* Tables are read by column. */
@@ -187,10 +199,9 @@ static const struct attempt rows[] = {
 	{ .id = "P2", .what = "see its process", .fn = process, .without = "pidns,privilege" },
 	{ .id = "P2", .what = "signal its process", .fn = signal_process,
 		.without = "pidns,privilege" },
-	FILE_OF("/dev/shm/agentbox-bait", "root"),
-	FILE_OF("/run/agentbox-bait", "root"),
-	{ .id = "F18", .what = "its /tmp/agentbox-bait", .fn = attempt_see, .want = ENOENT,
-		.path = "/tmp/agentbox-bait",
+	FILE_IN("/dev/shm", "root"),
+	FILE_IN("/run", "root"),
+	{ .id = "F18", .what = "its file in /tmp", .fn = file, .want = ENOENT, .path = "/tmp",
 		.uncontrolled = "also a lax jail has a /tmp of its own, or it would litter" },
 	{ .id = "F18", .what = "its shared memory", .fn = segment, .without = "ipcns",
 		.want = ENOENT },
@@ -209,6 +220,7 @@ static const struct attempt rows[] = {
 
 int main(int argc, char **argv)
 {
+	bait_option(&argc, &argv);
 	if (argc > 1 && strcmp(argv[1], "hold") == 0)
 		return hold();
 	return attempts_main(argc, argv, rows, sizeof(rows) / sizeof(rows[0]));

@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-enum { PATIENCE_MS = 10000, BAIT_PORT = 47831 };
+enum { PATIENCE_MS = 10000 };
 
 /* ---- dialling ---- */
 
@@ -40,7 +40,7 @@ static int dial(const char *address, int port)
 /* Nobody is there, and one is told so at once. */
 static enum answer refused(const struct attempt *a)
 {
-	int s = dial(a->path, (int)a->arg[0]);
+	int s = dial(a->path, a->arg[0] ? (int)a->arg[0] : bait_port());
 	if (s < 0 && (errno == ECONNREFUSED || errno == ENETUNREACH || errno == EACCES ||
 	                     errno == EADDRNOTAVAIL || errno == EINVAL || errno == EHOSTUNREACH))
 		return STOPPED;
@@ -381,11 +381,9 @@ static enum answer other_devices(const struct attempt *a)
 /* What the harness planted outside: see tests/integration/50-escape.t. */
 static enum answer host_abstract(const struct attempt *a)
 {
-	static const char bait[] = "\0agentbox-bait";
-	struct sockaddr_un name = {.sun_family = AF_UNIX};
+	struct sockaddr_un name;
 	int s = socket(AF_UNIX, SOCK_STREAM, 0);
-	memcpy(name.sun_path, bait, sizeof(bait) - 1);
-	socklen_t n = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + sizeof(bait) - 1);
+	socklen_t n = bait_abstract(&name);
 	errno = 0;
 	return answer_of(connect(s, (struct sockaddr *)&name, n), a);
 }
@@ -542,7 +540,7 @@ static const struct attempt rows[] = {
 		.want = EPERM },
 	{ .id = "N24", .what = "add a route", .fn = add_route, .without = "privilege", .want = EPERM },
 	{ .id = "N25", .what = "a service on the host's loopback", .fn = refused,
-		.without = "netns", .path = "127.0.0.1", .arg = { BAIT_PORT } },
+		.without = "netns", .path = "127.0.0.1" },
 	{ .id = "N25", .what = "devices of the host", .fn = other_devices, .without = "netns" },
 	{ .id = "N26", .what = "an abstract socket of the host", .fn = host_abstract,
 		.without = "netns", .want = ECONNREFUSED },

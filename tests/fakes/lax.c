@@ -365,12 +365,21 @@ static _Noreturn void first(void)
 	if (!has(EGRESS))
 		strangers();
 	make_view();
+	int ready[2]; /* what it may do to us counts when we are what we are to be */
+	must_not_fail(pipe2(ready, O_CLOEXEC), "pipe");
 	pid_t pid = fork();
-	if (pid == 0)
+	if (pid == 0) {
+		char byte;
+		(void)close(ready[1]);
+		must_not_fail(read(ready[0], &byte, 1), "pipe");
+		(void)close(ready[0]);
 		program();
+	}
 	must_not_fail(pid, "fork");
+	(void)close(ready[0]);
 	become(has(PID1) ? ID_INNER_INIT : ID_INNER_AGENT);
 	must_not_fail(prctl(PR_SET_DUMPABLE, !has(PID1), 0, 0, 0), "dumpable");
+	(void)close(ready[1]);
 	int status = 0;
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;

@@ -5,6 +5,7 @@
 . tests/integration/lib.sh
 
 attacks='files process kernel network resources neighbour'
+bait=$$ # several tests may run on one host, and each is to find what it has planted
 mkdir -p "$T/etc/policy" "$T/tools"
 for program in $attacks inodes; do cp "$TESTS/escape/$program" "$T/tools/"; done
 cp "$T/tools/files" "$T/tools/setuid"
@@ -38,11 +39,11 @@ release() {
 }
 
 # ---- each attempt in a jail ----
-hold "$TESTS/escape/neighbour" hold
+hold "$TESTS/escape/neighbour" --bait $bait hold
 modules >"$T/modules"
 for program in $attacks; do
 	for user in agent root; do
-		jail --user $user -- "/tools/$program" </dev/null >"$T/tap"
+		jail --user $user -- "/tools/$program" --bait $bait </dev/null >"$T/tap"
 		status=$?
 		tried=$(grep -c '^ok' "$T/tap")
 		is "$program as $user: $tried attempts, and none went through ($(grep -A1 '^not ok' "$T/tap" | tr '\n' ';'))" "$status" 0
@@ -57,7 +58,7 @@ for program in $attacks; do
 	"$TESTS/escape/$program" --settings >"$T/settings"
 	is "$program: each row has a control or a reason ($(grep neither "$T/settings"))" "$(grep -c neither "$T/settings")" 0
 	while read -r set; do
-		timeout 120 "$TESTS/fakes/lax" "$set" "$T/tools" "$program" --lax "$set" </dev/null >"$T/tap" 2>"$T/err"
+		timeout 120 "$TESTS/fakes/lax" "$set" "$T/tools" "$program" --bait $bait --lax "$set" </dev/null >"$T/tap" 2>"$T/err"
 		status=$?
 		went=$(grep -c '^ok' "$T/tap")
 		grep '^# \(older\|not in\)' "$T/tap"
