@@ -1,28 +1,14 @@
-#include "abctl/client.h"
 #include "abctl/fail.h"
-#include "abctl/verb.h"
-#include "base/json.h"
+#include "abctl/query.h"
 #include "base/version.h"
 
 #include <stdio.h>
-
-/* The daemon's version: owned, or NULL where none answers. */
-static struct json *ask(const struct cli *cli, struct err *e)
-{
-	struct client_request req = {.method = "GET", .path = "/v1/version"};
-	auto_client struct client *c = client_open(cli->socket, &req, e);
-	const char *text = NULL;
-	size_t n = 0;
-	if (!c || client_status(c, e) < 0 || client_body(c, &text, &n, e) < 0)
-		return NULL;
-	return json_parse(text, n, e);
-}
 
 static int run(struct cli *cli, const void *args, int argc, char **argv)
 {
 	(void)args, (void)argc, (void)argv;
 	struct err e = {0};
-	auto_json struct json *daemon = ask(cli, &e);
+	auto_json struct json *daemon = query_version(cli, 0, &e);
 	if (cli->json) {
 		auto_buf struct buf b = BUF_INIT(64 << 10);
 		struct jw w = JW_INIT(&b);

@@ -7,6 +7,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
 
 static void encode(struct buf *to, const char *text, const char *kept)
 {
@@ -84,6 +86,20 @@ int query_send(const struct cli *cli, const struct client_request *req, struct j
 		return 0;
 	*ret = json_parse(text, n, &e);
 	return *ret ? 0 : fail_system("the daemon's answer to %s: %s", req->path, e.text);
+}
+
+struct json *query_version(const struct cli *cli, int ms, struct err *e)
+{
+	struct client_request req = {.method = "GET", .path = "/v1/version"};
+	auto_client struct client *c = client_open(cli->socket, &req, e);
+	const char *text = NULL;
+	size_t n = 0;
+	const struct timeval patience = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
+	if (c && setsockopt(client_fd(c), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) < 0)
+		(void)err_errno(e, "SO_RCVTIMEO");
+	else if (c && client_status(c, e) >= 0 && client_body(c, &text, &n, e) >= 0)
+		return json_parse(text, n, e);
+	return NULL;
 }
 
 int query_lines(const struct cli *cli, const char *path, struct client **ret)

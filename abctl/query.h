@@ -26,6 +26,10 @@ int query_refused(struct client *c);
 MUST_USE int query_send(const struct cli *cli, const struct client_request *req, struct json **ret);
 MUST_USE int query_get(const struct cli *cli, const char *path, struct json **ret);
 
+/* The daemon's version: owned, or NULL with *e where none answers, or none within `ms` (0: no
+ * limit).  Says nothing. */
+struct json *query_version(const struct cli *cli, int ms, struct err *e);
+
 /* An answer that comes as lines of JSON, each an event.  *ret is owned. */
 MUST_USE int query_lines(const struct cli *cli, const char *path, struct client **ret);
 

@@ -50,9 +50,28 @@ enum { EGRESS_PLACES = 4 + 1 };
 
 /* One that is under way, and those who asked. */
 enum { RELOAD_ASKERS = 16 };
+enum { RELOAD_MS = 60000 }; /* its parts have bounds of their own, half of that; a disk has none */
+#define RELOAD_STEPS(X)                                                                            \
+	X(PROGRAMS, "asking the programs for their build")                                         \
+	X(POLICIES, "compiling policies")                                                          \
+	X(SECRETS, "reading secrets")                                                              \
+	X(LAYERS, "trying the layers")                                                             \
+	X(DISKS, "trying the limits of disks")                                                     \
+	X(CANARY, "the self-test")                                                                 \
+	X(UPGRADE, "trying the new agentboxd")
+enum reload_step {
+#define RELOAD_STEP_ENUM(sym, name) RELOAD_##sym,
+	RELOAD_STEPS(RELOAD_STEP_ENUM)
+#undef RELOAD_STEP_ENUM
+	        RELOAD_STEP_COUNT
+};
 struct reload {
 	struct job job; /* its slow half */
 	struct watch ended;
+	struct alarm alarm; /* RELOAD_MS */
+	volatile unsigned char
+	        *step; /* owned, shared with the job: enum reload_step; NULL: no job */
+	bool late;     /* it was killed for that; nothing waits for it */
 	bool upgrade;  /* a new agentboxd is tried, else policies are read */
 	int program;   /* owned: that agentboxd */
 	uint32_t base; /* leased for the proof */
@@ -112,6 +131,7 @@ struct daemon {
 	struct alarm settled_alarm;  /* the one that took the jails up has lived for a while */
 	struct alarm abandon_alarm;  /* patience of the jails with having none */
 	struct alarm handover_alarm; /* telling one to make room, then patience with it */
+	bool renewing;               /* it will be told, or was */
 	bool handing_over;           /* it was told */
 
 	struct list deletes; /* of what deletes.c keeps of each */
@@ -212,6 +232,8 @@ void reload_asked(struct daemon *d);
 /* By request `req` of the supervisor: -EINPROGRESS, and the reply comes when it is done. */
 MUST_USE int reload_request(struct daemon *d, uint64_t req, struct err *e);
 bool reload_runs(const struct daemon *d);
+void reload_at(
+        const struct daemon *d, enum reload_step step); /* for its job to say; else nothing */
 void reload_forget(struct daemon *d); /* those requests: that supervisor has ended */
 
 /* ---- peers.c ---- */
@@ -222,7 +244,8 @@ MUST_USE int peers_start(struct daemon *d, struct err *e);
 void peers_tell_policies(struct daemon *d);
 /* Secrets as they are now, to egress. */
 void peers_tell_secrets(struct daemon *d);
-/* To a request whose reply was to come later; e->code 0: it is done. */
+/* To a request whose reply was to come later; e->code 0: it is done, or will be by the next
+ * supervisor (daemon_renew). */
 void peers_reply(struct daemon *d, uint64_t req, const struct err *e);
 MUST_USE int peers_tell_jail(struct daemon *d, struct jail *j, struct err *e);
 struct jail_exited peers_exited(const struct jail *j, const struct init_exited *m);

@@ -94,7 +94,7 @@ static void supervisor_ended(struct service *s)
 	d->adopted = false;
 	alarm_clear(&d->settled_alarm);
 	alarm_clear(&d->handover_alarm);
-	d->handing_over = false;
+	d->handing_over = d->renewing = false;
 	unsigned before = d->jails.count - jails_orphans(&d->jails);
 	unsigned kept = jails_orphan(&d->jails, d->stopping);
 	if (before > kept)
@@ -156,10 +156,12 @@ static void on_handover(struct alarm *a)
 void daemon_renew(struct daemon *d)
 {
 	bool upgrade = upgrade_waits(d);
-	if (upgrade && !service_running(&d->supervisor))
+	if (upgrade && !service_running(&d->supervisor)) {
 		upgrade_go_on(d);
-	else if ((upgrade || service_outdated(&d->supervisor)) && !d->handing_over)
+	} else if ((upgrade || service_outdated(&d->supervisor)) && !d->handing_over) {
+		d->renewing = true;
 		alarm_set(&d->poller, &d->handover_alarm, 0);
+	}
 	/* The next agentboxd speaks its language. */
 	if (!upgrade && service_outdated(&d->egress))
 		peers_drain_egress(d);
@@ -190,7 +192,8 @@ static void serve(struct daemon *d, const void *msg, size_t n, int *fds)
 
 void peers_reply(struct daemon *d, uint64_t req, const struct err *e)
 {
-	struct jail_reply m = {.head = {.type = JAIL_REPLY, .req = req}, .err = *e};
+	struct jail_reply m = {
+	        .head = {.type = JAIL_REPLY, .req = req}, .err = *e, .renews = d->renewing};
 	if (e->code < 0)
 		log_debug("%s", e->text); /* its user is told by the supervisor */
 	if (service_running(&d->supervisor))

@@ -44,8 +44,11 @@ void prove_look(
         const struct daemon *d, const struct policy_set *set, uint32_t base, struct proof *ret)
 {
 	int index = policy_find(set, set->config.default_policy);
+	reload_at(d, RELOAD_LAYERS);
 	host_probe(&d->tree, d->state.sessions, base, &ret->host);
+	reload_at(d, RELOAD_DISKS);
 	try_disks(d, ret);
+	reload_at(d, RELOAD_CANARY);
 	const struct selftest_spec spec = {.policy = &set->policies[index],
 	        .tree = &d->tree,
 	        .closer = &d->closer,

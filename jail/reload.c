@@ -5,6 +5,10 @@
  * program is tried.  Meanwhile jails start and end as ever.  The quick half takes into use
  * what came of it.  Who asks while one is under way waits for another after it:
  * files may have changed since it read them.
+ *
+ * The job has a limit, and says in a shared byte where it is.  When that is over it is killed, what
+ * is in use stays and who waits is told.  Where its disk hangs it does not end: until it does
+ * its ids stay leased and no other is begun, so that there is never more than one of them.
  */
 #include "base/fd.h"
 #include "base/log.h"
@@ -63,12 +67,15 @@ static int proof_memfd(const struct proof *p, struct err *e)
 static int work_read(const void *arg, struct job_out *out, struct err *e)
 {
 	const struct daemon *d = arg;
+	reload_at(d, RELOAD_PROGRAMS);
 	int r = programs_same_build(&d->programs, e);
 	if (r < 0)
 		return r;
+	reload_at(d, RELOAD_POLICIES);
 	struct policies *p = daemon_load_policies(d, e);
 	if (!p)
 		return e->code;
+	reload_at(d, RELOAD_SECRETS);
 	out->fds[POLICIES_FD] = p->memfd;
 	out->fds[SECRETS_FD] = secrets_reload(d, p->set, false, e);
 	if (out->fds[SECRETS_FD] < 0)
@@ -91,6 +98,7 @@ static int work_try(const void *arg, struct job_out *out, struct err *e)
 {
 	const struct attempt *a = arg;
 	(void)out;
+	reload_at(a->d, RELOAD_UPGRADE);
 	return upgrade_try(a->d, a->d->reload.program, a->memfd, e);
 }
 
@@ -160,6 +168,11 @@ static int begin(struct daemon *d, struct err *e);
 static void close_job(struct daemon *d)
 {
 	struct reload *l = &d->reload;
+	alarm_clear(&l->alarm);
+	l->late = false;
+	if (l->step)
+		(void)munmap((void *)(uintptr_t)l->step, 1);
+	l->step = NULL;
 	job_forget(&l->job);
 	fd_close(take_fd(l->program));
 	if (l->base)
@@ -185,6 +198,37 @@ static void go_again(struct daemon *d)
 		answer(d, &e);
 }
 
+/* Of one that hangs.  -EBUSY where asking again later helps. */
+static int hangs(const struct daemon *d, int code, struct err *e)
+{
+	static const char *const names[] = {
+#define RELOAD_STEP_NAME(sym, name) name,
+	        RELOAD_STEPS(RELOAD_STEP_NAME)
+#undef RELOAD_STEP_NAME
+	};
+	unsigned at = *d->reload.step;
+	return err_set(e, code, "%s %s within %d s; the disk that it needs may hang",
+	        at < ARRAY_LEN(names) ? names[at] : "?",
+	        code == -EBUSY ? "in a reload before has not ended" : "has not ended",
+	        RELOAD_MS / 1000);
+}
+
+static void on_alarm(struct alarm *a)
+{
+	struct daemon *d = container_of(a, struct daemon, reload.alarm);
+	struct reload *l = &d->reload;
+	struct err e;
+	l->late = true;
+	child_kill(&l->job.child);
+	(void)hangs(d, -ETIME, &e);
+	(void)failed(d, &e);
+	answer(d, &e);
+	memcpy(l->asked, l->later, sizeof(l->asked));
+	memset(l->later, 0, sizeof(l->later));
+	answer(d, &e);
+	l->again = false;
+}
+
 static void on_ended(struct watch *w, uint32_t events)
 {
 	(void)events;
@@ -194,6 +238,11 @@ static void on_ended(struct watch *w, uint32_t events)
 	if (status == -ETIME)
 		return;
 	poller_remove(&d->poller, w);
+	if (l->late) {
+		log_info("the reload that had to be given up has ended");
+		close_job(d); /* what it has found is of another time */
+		return;
+	}
 	auto_job_out struct job_out out = JOB_OUT_NONE;
 	struct err e = {0};
 	int r = job_end(&l->job, status, &out, &e);
@@ -240,16 +289,36 @@ static int begin_read(struct daemon *d, struct err *e)
 	return job_start(&spec, &d->reload.job, e);
 }
 
+static int share_step(struct reload *l, struct err *e)
+{
+	void *p = mmap(NULL, 1, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (p == MAP_FAILED)
+		return err_errno(e, "memory");
+	l->step = p;
+	return 0;
+}
+
+void reload_at(const struct daemon *d, enum reload_step step)
+{
+	if (d->reload.step)
+		*d->reload.step = (unsigned char)step;
+}
+
 static int begin(struct daemon *d, struct err *e)
 {
 	struct reload *l = &d->reload;
 	notify_reloading(&d->notify);
+	d->upgrade.why[0] = '\0';
 	l->upgrade = upgrade_due(d);
-	int r = l->upgrade ? begin_try(d, e) : begin_read(d, e);
+	int r = share_step(l, e);
+	if (r == 0)
+		r = l->upgrade ? begin_try(d, e) : begin_read(d, e);
 	if (r == 0)
 		r = poller_add(&d->poller, &l->ended, l->job.child.pidfd, EPOLLIN, on_ended, e);
-	if (r == 0)
+	if (r == 0) {
+		alarm_set(&d->poller, &l->alarm, RELOAD_MS);
 		return 0;
+	}
 	reaper_give(&d->reaper, &l->job.child, "");
 	close_job(d);
 	return failed(d, e);
@@ -258,6 +327,7 @@ static int begin(struct daemon *d, struct err *e)
 void reload_init(struct daemon *d)
 {
 	d->reload = (struct reload){.job = JOB_NONE, .program = -1};
+	alarm_init(&d->reload.alarm, on_alarm);
 }
 
 void reload_done(struct daemon *d)
@@ -275,7 +345,9 @@ bool reload_runs(const struct daemon *d)
 void reload_asked(struct daemon *d)
 {
 	struct err e;
-	if (reload_runs(d))
+	if (d->reload.late)
+		log_err("reload failed: %s", (hangs(d, -EBUSY, &e), e.text));
+	else if (reload_runs(d))
 		d->reload.again = true;
 	else if (begin(d, &e) < 0)
 		log_debug("%s", e.text); /* told already */
@@ -284,6 +356,8 @@ void reload_asked(struct daemon *d)
 int reload_request(struct daemon *d, uint64_t req, struct err *e)
 {
 	struct reload *l = &d->reload;
+	if (l->late)
+		return hangs(d, -EBUSY, e);
 	bool runs = reload_runs(d);
 	uint64_t *list = runs ? l->later : l->asked;
 	for (int i = 0; i < RELOAD_ASKERS; i++) {

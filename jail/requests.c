@@ -304,6 +304,7 @@ static int op_hello(void *ctx, struct broker_call *c, struct err *e)
 	const struct daemon *d = ctx;
 	(void)str_copy(c->reply.version, sizeof(c->reply.version), AGENTBOX_VERSION);
 	c->reply.since_ms = d->since_ms;
+	memcpy(c->reply.stays, d->upgrade.why, sizeof(c->reply.stays));
 	daemon_became_ready(ctx);
 	return 0;
 }

@@ -205,9 +205,14 @@ static int replace(struct daemon *d, struct err *e)
 	return r;
 }
 
+/* The next supervisor tells whoever waits for it. */
 static void give_up(struct daemon *d, const char *why)
 {
-	log_err("%s does not take over, this one goes on: %s", d->programs.self, why);
+	struct err e;
+	(void)err_set(
+	        &e, -EIO, "%s does not take over, this one goes on: %s", d->programs.self, why);
+	log_err("%s", e.text);
+	(void)str_copy(d->upgrade.why, sizeof(d->upgrade.why), e.text);
 	upgrade_done(d); /* the supervisor's next start waits for no more than that */
 	daemon_empty_trash(d);
 }

@@ -25,7 +25,9 @@ struct upgrade {
 	struct stat file; /* of the program that runs */
 	int program;      /* owned: the one that was tried and comes next, -1: none */
 	struct alarm alarm;
-	int64_t until_ms; /* patience with what is on its way */
+	int64_t until_ms;       /* patience with what is on its way */
+	char why[ERR_TEXT_MAX]; /* the latest that was begun has not taken over; "": it has, or none
+	                         */
 };
 
 void upgrade_init(struct daemon *d);

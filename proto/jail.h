@@ -165,11 +165,14 @@ struct jail_reply {
 	uint32_t base_uid; /* first host uid of the jail */
 	uint32_t disk;     /* enum jail_disk (MAKE) */
 	uint32_t former;   /* ADOPT: enum jail_former */
-	int64_t make_us;   /* how long the making took */
-	struct err err;    /* code 0: success */
+	uint32_t renews;   /* RELOAD: this supervisor will be told to make room for another */
+	uint32_t pad;
+	int64_t make_us;                 /* how long the making took */
+	struct err err;                  /* code 0: success */
 	struct jail_resources resources; /* STATS */
 	char version[24];                /* HELLO: agentboxd's, and since when it is this one */
 	int64_t since_ms;                /* wall clock */
+	char stays[ERR_TEXT_MAX]; /* HELLO: why the latest new agentboxd has not taken over, "" */
 	/* DOCTOR: one line a layer, and what to do where it is missing */
 	char detail[LAYER_COUNT][LAYER_TEXT_MAX];
 	char remedy[LAYER_COUNT][LAYER_TEXT_MAX];

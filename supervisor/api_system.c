@@ -53,15 +53,18 @@ void api_version(struct daemon *d, struct http_request *r)
 {
 	auto_buf struct buf b = BUF_INIT(SYSTEM_JSON_MAX);
 	struct jw w = JW_INIT(&b);
-	const char *version;
+	const struct jails_root *root = jails_root(d->jails);
 	char since[CLOCK_TEXT_MAX];
-	clock_rfc3339(jails_agentboxd(d->jails, &version), since);
+	clock_rfc3339(root->since_ms, since);
 	jw_open(&w, NULL, '{');
 	jw_str(&w, "version", AGENTBOX_VERSION);
-	if (version[0]) {
+	if (root->version[0]) {
 		jw_open(&w, "agentboxd", '{');
-		jw_str(&w, "version", version);
+		jw_str(&w, "version", root->version);
 		jw_str(&w, "since", since);
+		jw_bool(&w, "renewing", d->renewing);
+		if (root->stays[0])
+			jw_str(&w, "stays", root->stays);
 		jw_close(&w, '}');
 	}
 	jw_close(&w, '}');
@@ -243,6 +246,8 @@ static void on_reload(void *ctx, const struct jail_reply *reply, int fds[MSG_FDS
 {
 	auto_free struct asked *a = ctx;
 	(void)fds;
+	/* New programs are in place when another supervisor answers, which knows how it went. */
+	a->d->renewing |= reply->renews != 0;
 	if (!a->request)
 		return;
 	if (reply->err.code < 0) {
@@ -250,8 +255,9 @@ static void on_reload(void *ctx, const struct jail_reply *reply, int fds[MSG_FDS
 		return;
 	}
 	auto_buf struct buf b = BUF_INIT(SYSTEM_JSON_MAX);
-	buf_puts(&b, "{\"reloaded\":true}");
-	reply_json(a->request, 200, &b);
+	buf_puts(&b,
+	        reply->renews ? "{\"reloaded\":false,\"renewing\":true}" : "{\"reloaded\":true}");
+	reply_json(a->request, reply->renews ? 202 : 200, &b);
 }
 
 void api_reload(struct daemon *d, struct http_request *r)

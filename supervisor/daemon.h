@@ -40,6 +40,7 @@ struct daemon {
 	int64_t spent_day; /* when old accounts were forgotten last (purses.c) */
 	bool failed;       /* it ends because it cannot go on */
 	bool draining;     /* no new runs: the daemon is about to stop */
+	bool renewing;     /* a reload has found new programs: another supervisor comes */
 };
 
 #endif

@@ -55,8 +55,7 @@ struct jails {
 	bool lost, told;
 	bool refused; /* lost because of its policies */
 	struct jails_calls calls;
-	char version[24]; /* agentboxd's, "" until it has answered */
-	int64_t since_ms;
+	struct jails_root root;
 };
 
 static void tell_lost(struct loop_hook *h);
@@ -640,15 +639,17 @@ static void got_hello(void *ctx, const struct jail_reply *r, int fds[MSG_FDS])
 {
 	struct jails *j = ctx;
 	(void)fds;
+	struct jails_root *root = &j->root;
 	if (msg_text_ok(r->version, sizeof(r->version)))
-		memcpy(j->version, r->version, sizeof(j->version));
-	j->since_ms = r->since_ms;
+		memcpy(root->version, r->version, sizeof(root->version));
+	if (msg_text_ok(r->stays, sizeof(r->stays)))
+		memcpy(root->stays, r->stays, sizeof(root->stays));
+	root->since_ms = r->since_ms;
 }
 
-int64_t jails_agentboxd(const struct jails *j, const char **ret_version)
+const struct jails_root *jails_root(const struct jails *j)
 {
-	*ret_version = j->version;
-	return j->since_ms;
+	return &j->root;
 }
 
 void jails_start(struct jails *j)

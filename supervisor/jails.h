@@ -55,8 +55,13 @@ struct jails_calls {
 /* `sock` is borrowed for life. */
 struct jails *jails_new(struct daemon *d, int sock, const struct jails_calls *calls);
 void jails_free(struct jails *j);
-/* Its version ("" until it has answered HELLO), and since when that program runs (wall clock). */
-int64_t jails_agentboxd(const struct jails *j, const char **ret_version);
+/* What agentboxd said of itself in answer to HELLO. */
+struct jails_root {
+	char version[24];         /* "" until then */
+	char stays[ERR_TEXT_MAX]; /* why the latest new one has not taken over, "" */
+	int64_t since_ms;         /* wall clock: this program's start */
+};
+const struct jails_root *jails_root(const struct jails *j);
 void jails_start(struct jails *j); /* reads from the socket, says JAIL_HELLO */
 
 /* ---- requests ---- */

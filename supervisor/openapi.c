@@ -27,8 +27,8 @@ static const struct schema schemas[] = {
 	{ "Problem", "type:s title:s status:i detail:s hint:s", NULL },
 	{ "Health", "status:s=ok|degraded|unproven|draining runsUnsaved:i detail:s", NULL },
 	{ "Version", "version:s agentboxd:Agentboxd", NULL },
-	{ "Agentboxd", "version:s since:s", NULL },
-	{ "Reload", "reloaded:b", NULL },
+	{ "Agentboxd", "version:s since:s renewing:b stays:s", NULL },
+	{ "Reload", "reloaded:b renewing:b", NULL },
 	{ "Stats",
 	  "version:s uptimeMs:i sessions:i runsRunning:i runsQueued:i runsUnsaved:i "
 	  "jails:i events:i egressDenied:i runs:{i} duration:o queued:o start:o", NULL },

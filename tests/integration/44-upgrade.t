@@ -57,7 +57,7 @@ upgrade() {
 	local old
 	old=$(since)
 	renew "$T/bin" "${@:-agentboxd}"
-	reload && wait_for 30 later "$old"
+	reload && later "$old"
 }
 descriptors() { find "/proc/$DAEMON/fd" -mindepth 1 | wc -l; }
 cgroups() { find "$CGROUP" -mindepth 1 -type d | wc -l; }
@@ -81,7 +81,8 @@ steady() { # the pool is full and what was closed is gone
 }
 
 pid=$DAEMON
-ok 'agentboxd is replaced' upgrade
+ok 'agentboxd is replaced when abctl says so' upgrade
+is 'and it says so' "$(cat "$T/reload.out")" reloaded
 is 'it is the same process' "$(child_pid agentbox-egress | xargs ps -o ppid= -p | tr -d ' ')" "$pid"
 is 'under its name' "$(cat "/proc/$pid/comm")" agentboxd
 is 'with the program that is there now' "$(stat -L -c %i "/proc/$pid/exe")" "$(stat -c %i "$T/bin/agentboxd")"
@@ -230,6 +231,15 @@ echo '# one that is not executable'
 cp "$built/agentboxd" "$T/bin/x"
 other 644
 as_it_was 'exec: Permission denied'
+echo '# one that is found well and then cannot be executed: its name is gone with the descriptor'
+printf '#!/bin/sh\nexit 0\n' >"$T/bin/x"
+other
+reload
+is 'abctl says so, which has waited' $? 111
+like 'with the reason' "$(tail -n 1 "$T/reload.err")" 'does not take over, this one goes on: exec: '
+like 'as the API does' "$(abctl version --json | json 'l.daemon.agentboxd.stays')" 'agentboxd does not take over'
+is 'agentboxd is the same' "$(since)" "$old"
+serving=$(super)
 echo '# half a file'
 head -c 20000 "$built/agentboxd" >"$T/bin/x"
 other
@@ -249,7 +259,7 @@ other_build() { # PROGRAM
 for program in agentbox-supervisor agentbox-egress; do
 	echo "# $program of another build, and then agentboxd too"
 	renew "$T/bin" agentboxd
-	reload && wait_for 30 later "$old"
+	reload && later "$old"
 	old=$(since) serving=$(super)
 	other_build $program
 	as_it_was "$program: .*of another build than agentboxd \(b0123456789abcdef, not $build\)" 'the policies in use stay'

@@ -98,6 +98,29 @@ is 'and policies are read' "$?" 0
 no_jobs() { [ "$(jobs)" = 0 ]; }
 ok 'no child is left' wait_for 20 no_jobs
 
+# one that has to wait for it too long: what is in use stays, and the next one has to wait for it
+policy more 'limits: { pids: 100 }'
+has_more() { abctl policy ls --json | grep -q '"more"'; }
+ok 'the disk does not answer again' freeze
+abctl reload >"$T/reload.out" 2>&1 &
+reload=$!
+ok 'policies are read again' wait_for 20 has_jobs 1
+like 'jails start' "$(soon jail -- echo alive)" alive
+wait $reload
+is 'that ends without it' $? 111
+like 'with the step that hangs' "$(cat "$T/reload.out")" 'the policies in use stay: trying the [a-z ]* has not ended within 60 s; the disk'
+ok 'which are in use' not has_more
+ok 'it is a child of its own still' has_jobs 1
+soon reload >"$T/reload.out" 2>&1
+is 'another is refused' $? 100
+like 'for that' "$(cat "$T/reload.out")" 'in a reload before has not ended'
+like 'jails start as ever' "$(soon jail -- echo alive)" alive
+thaw
+ok 'thawed: it ends' wait_for 20 no_jobs
+ok 'unused' not has_more
+ok 'and another is done' abctl reload
+ok 'with what was changed' has_more
+
 # a command that prints a secret and takes its time, and a child of ours that is stopped
 printf '#!/bin/sh\nsleep 4\necho value\n' >"$T/slow-secret"
 chmod 755 "$T/slow-secret"
