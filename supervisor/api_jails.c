@@ -18,6 +18,7 @@
 #include "supervisor/purses.h"
 #include "supervisor/runs.h"
 #include "supervisor/sessions.h"
+#include "supervisor/shared_jail.h"
 #include "supervisor/stdio.h"
 
 #include <strings.h>
@@ -33,13 +34,14 @@ struct launch {
 	struct http_request *request; /* borrowed; NULL once the client left */
 	struct stdio *stdio;          /* owned until its client or the lack of one takes it */
 	uint32_t wanted;              /* layers the policy asks for, to name those missing */
-	struct session *session;      /* whose workspace it has for itself, or NULL */
+	struct shared_jail *makes;    /* borrowed of stdio: the jail that is being made, or NULL */
+	struct session *session;      /* whose workspace that has for itself, or NULL */
 	uint64_t joins;               /* the jail it joins, or 0 */
 	int64_t deadline_ms;          /* until when it may look for another to join */
 };
 
-/* A command in a jail of its own with a session's workspace: runs of the session wait for it, other
- * commands join its jail. */
+/* A jail with a session's workspace that was made for a command: runs of the session wait until it
+ * is gone, other commands join it. */
 struct visit {
 	struct daemon *d;
 	struct session *session; /* held */
@@ -49,6 +51,7 @@ static void visit_ended(void *ctx)
 {
 	auto_free struct visit *v = ctx;
 	v->session->jail = 0;
+	v->session->commands = NULL;
 	runs_let_session(v->d->runs, v->session);
 }
 
@@ -96,8 +99,12 @@ static void on_launched(void *ctx, const struct jail_reply *reply, int fds[MSG_F
 		auto_buf struct buf notices = BUF_INIT(NOTICES_MAX);
 		if (n->wanted)
 			layers_notice(n, reply, &notices);
-		if (n->session)
+		if (n->makes)
+			shared_jail_made(n->makes, reply->jail);
+		if (n->session) {
 			n->session->jail = reply->jail;
+			n->session->commands = n->makes;
+		}
 		stdio_attach(s, reply, fds, notices.p ? notices.p : "");
 		if (r) {
 			http_on_gone(r, stdio_abandon, s);
@@ -149,21 +156,21 @@ static int launch_jail(struct daemon *d, struct http_request *r, struct jailspec
 			runs_let_session(d->runs, held);
 		return e->code;
 	}
-	struct stdio_spec spec = {
-	        .own_jail = true,
+	struct visit *v = NULL;
+	if (held) {
+		(void)str_copy(held->policy, sizeof(held->policy), p->name);
+		v = xnew(struct visit);
+		*v = (struct visit){d, held};
+	}
+	const struct stdio_spec spec = {
+	        .jail = shared_jail_new(
+	                d, (int64_t)effective.wall_ms, held ? visit_ended : NULL, v),
 	        .tty = j->tty,
 	        .rows = j->rows,
 	        .cols = j->cols,
-	        .wall_ms = (int64_t)effective.wall_ms,
 	};
-	if (held) {
-		(void)str_copy(held->policy, sizeof(held->policy), p->name);
-		struct visit *v = xnew(struct visit);
-		*v = (struct visit){d, held};
-		spec.released = visit_ended;
-		spec.released_ctx = v;
-	}
 	struct launch *n = launch_new(d, r, &spec, policy_wanted(p));
+	n->makes = spec.jail;
 	n->session = held;
 	jails_make(d->jails, &m, take_fd(exec), stdio_watch(n->stdio), on_launched, n);
 	return 0;
@@ -203,7 +210,12 @@ static int launch_exec(struct daemon *d, struct http_request *r, struct jailspec
 	int exec = jailspec_pack(j, p, e);
 	if (exec < 0)
 		return exec;
-	struct stdio_spec spec = {.tty = j->tty, .rows = j->rows, .cols = j->cols};
+	const struct stdio_spec spec = {
+	        .jail = live->commands ? shared_jail_join(live->commands) : NULL,
+	        .tty = j->tty,
+	        .rows = j->rows,
+	        .cols = j->cols,
+	};
 	struct launch *n = launch_new(d, r, &spec, 0);
 	n->joins = jail;
 	n->deadline_ms = deadline_ms;

@@ -23,15 +23,17 @@ struct sessions;
 
 enum { SESSION_PART_MAX = 256 }; /* bytes of userId and of goalId, without NUL */
 
+struct shared_jail;
 struct session {
 	struct list link; /* in sessions.live */
 	char id[ID_MAX];
 	char *user, *goal;         /* owned */
 	struct sched_session lane; /* its runs, in order */
 	uint64_t jail;             /* of the running run or exec, 0: none (further execs join it) */
-	char policy[NAME_MAX_LEN]; /* the jail's */
-	bool seeded;               /* seed files were written once */
-	unsigned users;            /* runs and execs that hold it; freed at 0 */
+	struct shared_jail *commands; /* borrowed: that jail is one of commands; NULL: a run's */
+	char policy[NAME_MAX_LEN];    /* the jail's */
+	bool seeded;                  /* seed files were written once */
+	unsigned users;               /* runs and execs that hold it; freed at 0 */
 };
 
 struct sessions *sessions_new(struct daemon *d);

@@ -5,7 +5,7 @@
  * step(), which looks at all of them and starts whatever can be started:
  * reading a pipe whose frame is sent, sending a frame, reading the client when
  * the process has taken what came before, the exit frame when both outputs have
- * ended and the process (the jail, where it is ours) is gone.
+ * ended and the process (the jail, where this was its last command) is gone.
  *
  * Pipes and sockets are non-blocking; before 6.4 the ring does not wait for
  * such pipes but says EAGAIN, and for terminals it does so still.  Then the
@@ -22,6 +22,7 @@
 #include "supervisor/egress_news.h"
 #include "supervisor/http.h"
 #include "supervisor/loop.h"
+#include "supervisor/shared_jail.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -86,9 +87,10 @@ struct stdio {
 	int stdin_fd; /* owned; -1: closed */
 	size_t feeding;
 
-	struct op timer; /* wall clock of a jail; drain and hang-up of an exec */
+	struct op timer; /* drain and hang-up */
 	struct op hangup;
-	bool attached, killed, abandoned, released;
+	bool attached, killed, abandoned;
+	bool off;     /* the jail need not live for it any more */
 	bool broken;  /* the client does not speak the protocol: it hears so, then it is cut */
 	bool drained; /* the outputs are at their end, whoever holds the pipes */
 	/* Owned: one allocation, left as it comes, because to clear 192 KiB for `echo hi` would
@@ -123,33 +125,37 @@ static void lane_init(struct stdio *s, struct lane *l, enum stdio_stream stream,
 	l->fd = -1;
 }
 
-/* Nothing lives in the jail any more, or there never was one: what is in the pipes can still be
- * read, and a client that is slow to do so keeps nobody from the workspace. */
-static void release(struct stdio *s)
+/* What is in the pipes can still be read, and a client that is slow to do so keeps nobody from the
+ * workspace. */
+static void let_jail_go(struct stdio *s)
 {
-	if (s->released)
-		return;
-	s->released = true;
-	jails_unwatch(s->d->jails, &s->watch);
-	if (s->spec.own_jail && s->attached)
-		jails_release(s->d->jails, s->jail);
-	if (s->spec.released)
-		s->spec.released(s->spec.released_ctx);
+	if (s->spec.jail && !s->off)
+		shared_jail_leave(s->spec.jail);
+	s->off = true;
 }
 
-/* Frees when the client's side is over, the jail is no longer ours and the kernel has nothing. */
+/* It was the last command, or time is over: the end of the jail will be told. */
+static bool jail_ends(const struct stdio *s)
+{
+	return s->spec.jail && shared_jail_ends(s->spec.jail);
+}
+
+/* Frees when the client's side is over, the process has ended or will, and the kernel has nothing.
+ */
 static bool bury(struct stdio *s)
 {
-	bool ended = s->end.gone || (!s->spec.own_jail && (s->end.exited || s->killed));
+	bool ended = s->end.gone || s->end.exited || s->killed || jail_ends(s);
 	if (!s->abandoned || (s->attached && !ended))
 		return false;
-	release(s);
+	let_jail_go(s);
+	jails_unwatch(s->d->jails, &s->watch);
 	if (busy(s)) {
 		cancel_all(s);
 		return true;
 	}
 	if (s->upgraded)
 		http_upgraded_close(s->upgraded);
+	shared_jail_unref(s->spec.jail);
 	fd_close(s->out.fd);
 	fd_close(s->err.fd);
 	fd_close(s->stdin_fd);
@@ -159,22 +165,11 @@ static bool bury(struct stdio *s)
 	return true;
 }
 
-static void kill_jail(struct stdio *s)
-{
-	if (s->killed)
-		return;
-	s->killed = true;
-	jails_kill(s->d->jails, s->jail);
-}
-
 static void on_timer(struct op *op, int res, uint32_t flags)
 {
 	struct stdio *s = container_of(op, struct stdio, timer);
 	(void)flags;
-	if (res == -ETIME && s->spec.own_jail && !s->end.gone) {
-		s->end.timed_out = true;
-		kill_jail(s);
-	} else if (res == -ETIME && s->end.exited && (s->out.len > 0 || s->err.len > 0)) {
+	if (res == -ETIME && s->end.exited && (s->out.len > 0 || s->err.len > 0)) {
 		loop_timeout(s->d->loop, &s->timer, DRAIN_MS, on_timer); /* a slow client */
 	} else if (res == -ETIME && s->end.exited) {
 		/* Others hold the pipes: what they still write is not this process's. */
@@ -201,9 +196,8 @@ static void leave(struct stdio *s)
 	if (s->abandoned)
 		return;
 	s->abandoned = true;
-	if (s->attached && s->spec.own_jail && !s->end.gone)
-		kill_jail(s);
-	else if (s->attached && !s->spec.own_jail && !s->end.exited && !s->end.gone)
+	let_jail_go(s);
+	if (s->attached && !s->end.exited && !s->end.gone && !jail_ends(s))
 		hang_up(s);
 }
 
@@ -532,7 +526,7 @@ static bool lane_ended(const struct lane *l)
 
 static void finish(struct stdio *s)
 {
-	bool over = s->spec.own_jail ? s->end.gone : s->end.exited || s->end.gone;
+	bool over = s->end.gone || (s->end.exited && !jail_ends(s));
 	if (!over || !lane_ended(&s->out) || !lane_ended(&s->err))
 		return;
 	if (!s->exit_queued) {
@@ -560,6 +554,11 @@ static void step(struct stdio *s)
 		(void)bury(s);
 }
 
+static void note_timeout(struct stdio *s)
+{
+	s->end.timed_out = s->spec.jail && shared_jail_timed_out(s->spec.jail);
+}
+
 static void on_exited(struct jail_watch *w, const struct jail_exited *x)
 {
 	struct stdio *s = container_of(w, struct stdio, watch);
@@ -567,9 +566,9 @@ static void on_exited(struct jail_watch *w, const struct jail_exited *x)
 		return;
 	s->end.exited = true;
 	s->end.exit = *x;
-	if (s->spec.own_jail)
-		kill_jail(s); /* what it left running has no one to run for */
-	else if (!s->timer.inflight)
+	note_timeout(s);
+	let_jail_go(s); /* with the last one: what they left running has no one to run for */
+	if (!jail_ends(s) && !s->timer.inflight)
 		loop_timeout(s->d->loop, &s->timer, DRAIN_MS, on_timer);
 	step(s);
 }
@@ -577,9 +576,11 @@ static void on_exited(struct jail_watch *w, const struct jail_exited *x)
 static void on_jail_gone(struct jail_watch *w, const struct jail_gone *x)
 {
 	struct stdio *s = container_of(w, struct stdio, watch);
+	if (!s->end.exited)
+		note_timeout(s);
 	s->end.gone = true;
 	s->end.jail = *x;
-	release(s);
+	jails_unwatch(s->d->jails, &s->watch);
 	step(s);
 }
 
@@ -648,8 +649,6 @@ void stdio_attach(
 		control_frame(s, STDIO_NOTICE, p, n);
 		p += n + (p[n] == '\n');
 	}
-	if (s->spec.wall_ms > 0)
-		loop_timeout(s->d->loop, &s->timer, s->spec.wall_ms, on_timer);
 }
 
 void stdio_start(void *ctx, struct http_upgraded *u, int fd, const void *p, size_t n)

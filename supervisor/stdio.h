@@ -6,8 +6,8 @@
  *
  * Nothing is kept but the frame in progress of each direction: the socket's and
  * the pipes' buffers are the flow control.  When the client leaves, the process
- * goes: a jail made for it is killed, an exec in a session's jail gets SIGHUP
- * and, two seconds later, SIGKILL.
+ * goes: it gets SIGHUP and, two seconds later, SIGKILL; a jail made for commands
+ * is killed when this was the last of them (shared_jail.h).
  *
  * Order: stdio_new, then the jail's watch and stdio_attach with what agentboxd
  * answered, then stdio_start through http_upgrade, or stdio_abandon when there
@@ -24,17 +24,15 @@
 
 struct daemon;
 struct http_upgraded;
+struct shared_jail;
 struct stdio;
 
-/* own_jail: the jail is made for this process: killed and released with it.  wall_ms: longest
- * life of it, 0: no bound.  rows, cols: of the terminal, 0: as it is.  released, or NULL: called
- * once, when nothing lives in the jail any more (or none was made) and it is given back. */
+/* rows, cols: of the terminal, 0: as it is. */
 struct stdio_spec {
-	bool own_jail, tty;
-	int64_t wall_ms;
+	struct shared_jail *jail; /* takes a reference: a place as one of its commands; NULL: the
+	                             jail is a run's */
+	bool tty;
 	uint16_t rows, cols;
-	void (*released)(void *ctx);
-	void *released_ctx;
 };
 struct stdio *stdio_new(struct daemon *d, const struct stdio_spec *spec);
 struct jail_watch *stdio_watch(struct stdio *s); /* for jails_make and jails_watch */

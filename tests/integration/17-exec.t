@@ -56,6 +56,36 @@ is 'and saw no other run' "$(tr -d ' ' <"$T/exec.out")" 1
 ok 'then the run goes on' wait_for 30 has_status "$run" succeeded
 is 'without what the command removed' "$(abctl show "$run" --json | json 'l.result.finalText')" ''
 
+# The jail lives until the last of its commands has ended, whichever that is.
+command_in() { "$BIN/abctl" --socket "$T/sock" exec "$session" -- sh -c "$1"; }
+two() { # FIRST: and another that joins its jail and waits for a file
+	command_in "echo >held; $1" >"$T/exec.out" 2>&1 &
+	exec_pid=$!
+	wait_for 20 test -e "$held"
+	command_in 'rm held; until [ -e go ]; do sleep 0.1; done; rm go; echo last' >"$T/last.out" 2>"$T/last.err" &
+	last_pid=$!
+	ok 'another command joins the first' wait_for 20 not test -e "$held"
+	run=$(detach quick -s u/a -p x)
+}
+then_last() {
+	sleep 0.5
+	is 'a run waits for the other' "$(status "$run")" queued
+	ok 'whose jail may be joined' joined 'test ! -e go && touch go && echo joined'
+	wait $last_pid
+	is 'which goes on to its own end' "$? $(cat "$T/last.out" "$T/last.err")" '0 last'
+	ok 'then the run comes' wait_for 30 has_status "$run" succeeded
+}
+two 'sleep 1; exit 3'
+wait $exec_pid
+is 'the first ends as it likes' $? 3
+then_last
+two 'exec sleep 100'
+kill -9 $exec_pid
+wait $exec_pid 2>/dev/null
+hung_up() { [ "$(command_in 'cat /proc/[0-9]*/cmdline 2>/dev/null | tr "\0" " " | grep -c "sleep 10[0]"' 2>/dev/null)" = 0 ]; }
+ok 'the first loses its client and is ended' wait_for 20 hung_up
+then_last
+
 # A client that does not read the rest of its command's output keeps nobody waiting.
 # shellcheck disable=SC2216 # what does not read is the point
 (abctl exec "$session" -- sh -c 'head -c 200000 /dev/zero' | sleep 20) &

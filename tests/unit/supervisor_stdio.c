@@ -15,6 +15,7 @@
 #include "supervisor/http.h"
 #include "supervisor/loop.h"
 #include "supervisor/policies.h"
+#include "supervisor/shared_jail.h"
 #include "tests/t.h"
 
 #include <fcntl.h>
@@ -148,11 +149,13 @@ static struct daemon d;
 struct launch {
 	struct http_request *r;
 	struct stdio *s;
+	struct shared_jail *jail; /* borrowed of it */
 };
 
 static void on_made(void *ctx, const struct jail_reply *reply, int fds[MSG_FDS])
 {
 	struct launch *l = ctx;
+	shared_jail_made(l->jail, reply->jail);
 	stdio_attach(l->s, reply, fds, "{\"message\":\"hello\"}");
 	http_on_gone(l->r, stdio_abandon, l->s);
 	http_upgrade(l->r, STDIO_UPGRADE, stdio_start, l->s);
@@ -175,10 +178,12 @@ static void on_request(void *ctx, struct http_request *r)
 	const char *argv[] = {"sh", "-c", script, NULL}, *missing[] = {"no-such-program", NULL};
 	const char *env[] = {NULL};
 	struct exec_spec e = {strcmp(script, "missing") ? argv : missing, env, "/"};
-	struct stdio_spec spec = {.own_jail = true, .wall_ms = strstr(script, "# wall") ? 200 : 0};
+	struct stdio_spec spec = {
+	        .jail = shared_jail_new(&d, strstr(script, "# wall") ? 200 : 0, NULL, NULL)};
 	struct jail_make m = {.flags = JAIL_MAKE_EXEC};
 	struct launch *l = xnew(struct launch);
 	l->r = r;
+	l->jail = spec.jail;
 	l->s = stdio_new(&d, &spec);
 	jails_make(d.jails, &m, exec_pack(&e, NULL), stdio_watch(l->s), on_made, l);
 }
