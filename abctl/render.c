@@ -279,7 +279,15 @@ static void on_denied(struct render *r, const struct json *event, int64_t at)
 static void on_limit(struct render *r, const struct json *event, int64_t at)
 {
 	(void)at;
-	note(r, PAINT_BAD, mark_warn(r), "limit reached: ", json_str(event, "limit", "?"));
+	const char *limit = json_str(event, "limit", "?");
+	int64_t left = json_int(event, "left", 0); /* of the disk */
+	if (left <= 0) {
+		note(r, PAINT_BAD, mark_warn(r), "limit reached: ", limit);
+		return;
+	}
+	auto_free char *text =
+	        xasprintf("%s, %s left: larger writes fail", limit, human_bytes((uint64_t)left).s);
+	note(r, PAINT_BAD, mark_warn(r), "limit nearly reached: ", text);
 }
 
 static void on_retry(struct render *r, const struct json *event, int64_t at)

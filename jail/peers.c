@@ -275,6 +275,8 @@ static void on_limit(void *ctx, struct jail *j, enum jail_limit_kind kind, uint6
 	struct daemon *d = ctx;
 	struct jail_limit m = {
 	        .head.type = JAIL_LIMIT, .jail = j->id, .kind = (uint32_t)kind, .value = value};
+	if (kind == JAIL_LIMIT_DISK)
+		m.left = j->disk.left_bytes;
 	if (!j->orphaned)
 		service_send(&d->supervisor, &m, sizeof(m), NULL, 0);
 }

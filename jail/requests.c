@@ -490,6 +490,7 @@ static void tell_found(struct daemon *d, const struct jail *j)
 	        .limits_met = j->limits_met,
 	        .disk_bytes = j->disk.bytes,
 	        .disk_inodes = j->disk.inodes,
+	        .disk_left = j->disk.left_bytes,
 	        .age_ms = clock_mono_ms() - j->made_ms,
 	        .gone = j->end};
 	memcpy(m.run, j->run, sizeof(m.run));

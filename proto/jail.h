@@ -207,6 +207,7 @@ struct jail_limit {
 	uint32_t kind; /* enum jail_limit_kind, one */
 	uint32_t pad;
 	uint64_t value; /* the limit */
+	uint64_t left;  /* DISK: bytes that were free then: a write that failed may leave some */
 };
 
 struct jail_lost {
@@ -239,6 +240,7 @@ struct jail_found {
 	uint32_t limits_met; /* bits of enum jail_limit_kind */
 	uint32_t pad;
 	uint64_t disk_bytes, disk_inodes; /* those limits */
+	uint64_t disk_left;               /* bytes, at the latest look */
 	int64_t age_ms;                   /* since it was made */
 	char run[ID_MAX], session[ID_MAX];
 	char policy[NAME_MAX_LEN];

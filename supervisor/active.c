@@ -145,6 +145,18 @@ void active_emit_limit(struct run *r, const char *limit, uint64_t value)
 	active_emit(r, EVENT_LIMIT_HIT, b.p, b.len);
 }
 
+void active_emit_disk(struct run *r, uint64_t value, uint64_t left)
+{
+	if (told_before(r, "disk"))
+		return;
+	auto_buf struct buf b = BUF_INIT(256);
+	struct jw w = JW_INIT(&b);
+	jw_str(&w, "limit", "disk");
+	jw_int(&w, "value", (int64_t)value);
+	jw_int(&w, "left", (int64_t)left);
+	active_emit(r, EVENT_LIMIT_HIT, b.p, b.len);
+}
+
 void active_emit_budget(struct run *r, const char *limit, const char *scope, double value)
 {
 	if (told_before(r, limit))

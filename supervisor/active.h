@@ -129,6 +129,8 @@ void active_fail(struct run *r, const struct err *e);
 void active_emit(struct run *r, enum event_type t, const char *members, size_t n);
 /* Once, whichever supervisor sees it. */
 void active_emit_limit(struct run *r, const char *limit, uint64_t value);
+/* Likewise, of bytes on the disk: `left` of them were free. */
+void active_emit_disk(struct run *r, uint64_t value, uint64_t left);
 /* Likewise, of a budget: `scope` says whose. */
 void active_emit_budget(struct run *r, const char *limit, const char *scope, double value);
 /* Does this event come from the agent's output, so that a replay of it brings it again? */

@@ -47,8 +47,12 @@ static void on_exited(struct jail_watch *w, const struct jail_exited *x)
 static void on_limit(struct jail_watch *w, const struct jail_limit *x)
 {
 	struct run *r = container_of(w, struct run, watch);
-	if (r->state < RUN_STATE_SAVING)
-		active_emit_limit(r, x->kind == JAIL_LIMIT_INODES ? "inodes" : "disk", x->value);
+	if (r->state >= RUN_STATE_SAVING)
+		return;
+	if (x->kind == JAIL_LIMIT_INODES)
+		active_emit_limit(r, "inodes", x->value);
+	else
+		active_emit_disk(r, x->value, x->left);
 }
 
 /* What the kernel has counted while the jail lived and tells of without being asked to end it. */
@@ -408,7 +412,8 @@ void runner_work_catch_up(struct run *r)
 		bool inodes = kinds[i] == JAIL_LIMIT_INODES;
 		const struct jail_limit met = {.jail = found->jail,
 		        .kind = kinds[i],
-		        .value = inodes ? found->disk_inodes : found->disk_bytes};
+		        .value = inodes ? found->disk_inodes : found->disk_bytes,
+		        .left = found->disk_left};
 		if (found->limits_met & kinds[i])
 			on_limit(&r->watch, &met);
 	}

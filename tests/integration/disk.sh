@@ -15,6 +15,7 @@ layers: { limit.disk: require }'
 policy huge 'limits: { disk: 900T }'
 harness fill small "'dd if=/dev/zero of=big bs=1M count=100 2>&1; sleep 0.6; wc -c <big'" 'artifacts: [big]'
 harness odd small "'head -c 300000 /dev/zero >first; dd if=/dev/zero of=big bs=1M count=100 2>&1; cat first big | wc -c'"
+harness nearly small "'dd if=/dev/zero of=big bs=1M count=63 2>&1; sleep 0.6; wc -c <big'"
 harness filllarge large "'dd if=/dev/zero of=big bs=1M count=300 2>&1; wc -c <big'"
 harness more small "'dd if=/dev/zero of=more bs=1M count=9 2>/dev/null; cat big | wc -c | tr \"\\\\n\" \" \"; wc -c <more'"
 harness shrink small "'rm big more; sleep 1; dd if=/dev/zero of=big bs=1M count=100 2>&1; wc -c <big'"
@@ -41,6 +42,7 @@ is 'what holds sessions' "$method" "$WANT"
 run() { abctl run "$1" -s "u/$2" -p x --json >"$T/out" 2>"$T/err"; }
 result() { json "l.result.$1" <"$T/out"; }
 event() { json "e.filter(x=>x.type==='limit.hit'&&/disk|inodes/.test(x.limit)).map(x=>x.limit+'='+x.value).join()" <"$T/out"; }
+left() { json "e.find(x=>x.type==='limit.hit'&&x.limit==='disk').left" <"$T/out"; }
 started() { json "e.find(x=>x.type==='run.started').$1" <"$T/out"; }
 last() { result 'finalText.split("\n").pop()'; }
 session() { json l.session <"$T/out"; }
@@ -70,6 +72,13 @@ run clean a
 run odd a
 ok 'where the last write does not fit' about "$(last)" 67108864
 is 'it is told, too' "$(event)" disk=67108864
+ok "with what is left, which is less than that write ($(left))" test "$(left)" -le 2162688
+run clean a
+run nearly a
+is 'where no write has failed' "$(last)" 66060288
+ok "what is told has bytes left ($(left))" test "$(left)" -gt 0 -a "$(left)" -le 2162688
+like 'and is not called full' "$(abctl logs "$(result runId)" 2>&1)" 'limit nearly reached: disk, [0-9.]+ [kM]B left'
+run clean a
 run fill a
 run home a
 ok 'home is counted with the workspace, and a later run sees the same limit' about "$(last)" 67108864
