@@ -17,6 +17,7 @@
 #include "jail/image.h"
 #include "jail/place.h"
 #include "jail/projects.h"
+#include "jail/sessions.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -371,8 +372,11 @@ int disks_job_wait(struct disks_job *job, const struct disks_ask *ask)
 
 void disks_forget(const struct disks *d, const char *session)
 {
-	auto_close int dir = openat(
-	        d->state->sessions, session, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	char name[SESSION_NAME];
+	if (session_name(d->state, session, name, NULL) < 0)
+		return;
+	auto_close int dir =
+	        openat(d->state->sessions, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	uint32_t project;
 	if (dir >= 0 && d->method == JAIL_DISK_QUOTA && projects_of(dir, &project, NULL) == 0 &&
 	        project)

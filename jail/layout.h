@@ -9,7 +9,7 @@
  *
  *	STATE/agentboxd.lock	lock, with the pid of its holder
  *	STATE/supervisor/	the supervisor's own: db, events/, artifacts/
- *	STATE/sessions/		root's: <session>/{workspace,home}
+ *	STATE/sessions/		root's: <session>, a link to <random>/{workspace,home} or disk.img
  *	STATE/trash/		root's: sessions on their way out
  */
 #ifndef JAIL_LAYOUT_H

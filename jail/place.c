@@ -321,12 +321,14 @@ bool place_is_there(const struct disks *d, const struct disks_ask *ask)
 		const char *name;
 		bool there;
 	} rows[] = {{IMAGE, false}, {"workspace", true}, {"home", true}};
-	bool as_wanted = !limited(&ask->limits);
-	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		char path[ID_MAX + 16];
-		(void)snprintf(path, sizeof(path), "%s/%s", ask->session, rows[i].name);
+	char name[SESSION_NAME];
+	bool as_wanted =
+	        !limited(&ask->limits) && session_name(d->state, ask->session, name, NULL) == 0;
+	for (size_t i = 0; i < ARRAY_LEN(rows) && as_wanted; i++) {
+		char path[SESSION_NAME + 16];
+		(void)snprintf(path, sizeof(path), "%s/%s", name, rows[i].name);
 		bool there = faccessat(d->state->sessions, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-		as_wanted = as_wanted && there == rows[i].there;
+		as_wanted = there == rows[i].there;
 	}
 	return as_wanted;
 }

@@ -25,6 +25,9 @@
 #include <unistd.h>
 
 enum { STORE_ID = ID_STORE_BASE + ID_INNER_AGENT };
+enum { RANDOM_DIGITS = 32 };
+_Static_assert((int)RANDOM_DIGITS < (int)SESSION_NAME && (int)ID_MAX <= (int)SESSION_NAME,
+        "either name has room");
 
 /* ---- opening ---- */
 
@@ -54,14 +57,49 @@ static int open_store_dir(int parent, const char *name, struct err *e)
 	return take_fd(fd);
 }
 
+/* ---- names: a link SESSION -> directory beside it, made before that ---- */
+
+int session_name(const struct state *s, const char *id, char ret[SESSION_NAME], struct err *e)
+{
+	char to[SESSION_NAME + 1];
+	ssize_t n = readlinkat(s->sessions, id, to, sizeof(to));
+	if (n < 0 && errno == EINVAL) { /* made before directories had names of their own */
+		(void)str_copy(ret, SESSION_NAME, id);
+		return 0;
+	}
+	if (n < 0)
+		return err_errno(e, "session %s", id);
+	to[n < SESSION_NAME ? n : 0] = '\0';
+	if (n != RANDOM_DIGITS || strspn(to, "0123456789abcdef") != RANDOM_DIGITS)
+		return err_set(e, -EPERM, "session %s: its link is none of ours", id);
+	(void)str_copy(ret, SESSION_NAME, to);
+	return 0;
+}
+
+static int make_name(const struct state *s, const char *id, char ret[SESSION_NAME], struct err *e)
+{
+	unsigned char bytes[RANDOM_DIGITS / 2];
+	if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
+		return err_errno(e, "getrandom");
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		(void)snprintf(ret + 2 * i, 3, "%02x", bytes[i]);
+	return symlinkat(ret, s->sessions, id) < 0 ? err_errno(e, "session %s", id) : 0;
+}
+
 int session_dir(const struct state *s, const char *id, struct err *e)
 {
-	if (mkdirat(s->sessions, id, 0700) < 0 && errno != EEXIST)
+	char name[SESSION_NAME];
+	int r = session_name(s, id, name, e);
+	if (r == -ENOENT)
+		r = make_name(s, id, name, e);
+	if (r < 0)
+		return r;
+	if (mkdirat(s->sessions, name, 0700) < 0 && errno != EEXIST)
 		return err_errno(e, "session %s", id);
-	auto_close int dir = open_below(s->sessions, id);
+	auto_close int dir = open_below(s->sessions, name);
 	if (dir < 0)
 		return err_set(e, dir, "session %s: %s", id, strerror(-dir));
-	int r = root_owned(dir, id, e);
+	r = root_owned(dir, id, e);
 	return r < 0 ? r : take_fd(dir);
 }
 
@@ -85,14 +123,23 @@ int trash_put(const struct state *s, int dir, const char *name)
 	/* A session of the same name may be made and deleted again before the trash is empty. */
 	uint64_t salt = 0;
 	(void)!getrandom(&salt, sizeof(salt), 0);
-	char to[ID_MAX + 24];
+	char to[SESSION_NAME + ID_MAX + 24];
 	snprintf(to, sizeof(to), "%s.%016llx", name, (unsigned long long)salt);
 	return renameat2(dir, name, s->trash, to, RENAME_NOREPLACE) < 0 ? -errno : 0;
 }
 
+/* The directory first: while it is there its name is. */
 int session_trash(const struct state *s, const char *id, struct err *e)
 {
-	int r = trash_put(s, s->sessions, id);
+	char name[SESSION_NAME];
+	int r = session_name(s, id, name, NULL);
+	if (r == -EPERM) /* whatever that is */
+		(void)str_copy(name, sizeof(name), id);
+	if (r == 0 || r == -EPERM)
+		r = trash_put(s, s->sessions, name);
+	bool linked = (r == 0 || r == -ENOENT) && strcmp(name, id) != 0;
+	if (linked && unlinkat(s->sessions, id, 0) < 0 && errno != ENOENT)
+		r = -errno;
 	return r == -ENOENT ? err_set(e, r, "session %s has no files", id)
 	       : r < 0      ? err_set(e, r, "session %s: %s", id, strerror(-r))
 	                    : 0;

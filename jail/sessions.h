@@ -20,6 +20,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { SESSION_NAME = 40 }; /* with NUL */
+/* Under which name below sessions/ its directory is, or is to be: random, because a jail reads the
+ * path of its workspace in mountinfo, and a session's id is not its business.  -ENOENT: none yet.
+ */
+MUST_USE int session_name(
+        const struct state *s, const char *id, char ret[SESSION_NAME], struct err *e);
 /* The session's directory (owned fd), made where it is missing.  `id` was checked with id_valid. */
 MUST_USE int session_dir(const struct state *s, const char *id, struct err *e);
 /* Workspace and home in it, or in the root of its own file system; made where they are missing.

@@ -164,7 +164,7 @@ printf '#!/bin/sh\n[ $# = 2 ] || exit 1 # asked for its build alone\n' >"$T/bin/
 chmod 755 "$T/bin/none"
 away() { cp "$T/bin/none" "$T/bin/x" && mv "$T/bin/x" "$T/bin/agentbox-supervisor" && kill -9 "$(super)"; }
 back() { replace agentbox-supervisor && wait_for 20 abctl version; }
-jail_dir() { find "$T/state/sessions" -path "*/$1/workspace" -maxdepth 2; }
+jail_dir() { echo "$T/state/sessions/$1/workspace"; }
 go() { # SESSION-ID FILE: no supervisor is asked for it
 	local dir
 	dir=$(jail_dir "$1") && touch "$dir/$2" && chown 536871912:536871912 "$dir/$2"

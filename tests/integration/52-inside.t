@@ -78,6 +78,11 @@ ok 'such a session is removed' abctl session rm u/files
 gone() { [ -z "$(ls "$T/state/trash")" ] && [ "$(find "$T/state/sessions" -type f | grep -c -e a.txt -e suid)" = 0 ]; }
 ok 'with all its files' wait_for 60 gone
 
+# ---- the path of a workspace ----
+run paths 'grep -c "/sessions/[^ ]*/workspace /workspace " /proc/self/mountinfo; grep -o "ses_[0-9a-z]*" /proc/self/mountinfo'
+is "mountinfo names a workspace's directory, which is not called like the session" "$(result finalText)" 1
+ok 'whose name leads to it' test -d "$T/state/sessions/$(json l.session <"$T/out")/workspace"
+
 # ---- the end, at every moment ----
 for ms in 000 005 010 020 040 080 160 320; do
 	abctl run sh -s "u/end$ms" -p 'mkdir out; (setsid sh -c "trap \"\" TERM; while :; do :; done" &); seq 1 1000000; sleep 1000' --detach --json >"$T/id"

@@ -45,7 +45,7 @@ like 'a second ADOPT' "$(cat "$T/log")" 'second ADOPT'
 like 'sizes' "$(cat "$T/log")" 'STATS of 40 bytes, not 32'
 like 'descriptors' "$(cat "$T/log")" 'STATS with 1 descriptors'
 ok 'no process of a jail is left' wait_for 5 no_jail_processes
-is 'sessions have the names of sessions' "$(find "$T/state/sessions" -mindepth 1 -maxdepth 1 ! -name 'ses_01jd*')" ''
+is 'sessions have the names of sessions' "$(find "$T/state/sessions" -mindepth 1 -maxdepth 1 -type l ! -name 'ses_01jd*')" ''
 is 'nothing in /etc changed' "$(etc)" "$etc_before"
 is 'nothing of the source changed' "$(find "$T/bindable" "$T/agents" -newer "$T/before")" ''
 is 'no descriptor of a jail is left' "$(find "/proc/$DAEMON/fd" -lname 'net:*' | wc -l)" \

@@ -91,9 +91,16 @@ chown 0 "$dir"
 chmod 777 "$dir"
 ok 'one that others may write' tampered 'chmod go-w|written by others'
 chmod 700 "$dir"
+real=$(realpath "$dir")
+mv "$real" "$T/aside"
+ln -s "$T/outside" "$real"
+ok 'one that became a link' tampered 'session|link'
+rm "$real"
+mv "$T/aside" "$real"
+ok 'as it was it runs' run victim
 mv "$dir" "$T/aside"
 ln -s "$T/outside" "$dir"
-ok 'one that became a link' tampered 'session|link'
+ok 'one whose name leads elsewhere' tampered 'its link is none of ours'
 is 'nothing was made behind the link' "$(outside)" "$before"
 ok 'deleting it' abctl session rm u/victim
 is 'takes nothing outside along' "$(outside)" "$before"

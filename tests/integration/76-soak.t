@@ -63,7 +63,7 @@ is 'every session works' "$(wc -l <"$T/last")" 12
 is 'as promised' "$(soak check "$T/last")" ''
 ok 'nothing of it is left' wait_for 30 settled || diff "$T/before" "$T/now" | sed 's/^/# /'
 ok 'no process of a jail' wait_for 5 no_jail_processes
-sessions=$(find "$T/state/sessions" -mindepth 1 -maxdepth 1 | wc -l)
+sessions=$(find "$T/state/sessions" -mindepth 1 -maxdepth 1 -type d | wc -l)
 is 'no session but those that were named' "$sessions" 12
 cgroup=$(daemon_cgroup)
 ok 'it stops' stop_daemon TERM

@@ -29,7 +29,7 @@ measure() {
 	echo "leases $(leases)"
 	echo "children $(pgrep -P "$DAEMON" | wc -l)"
 	echo "trash $(find "$T/state/trash" -mindepth 1 | wc -l)"
-	echo "sessions $(find "$T/state/sessions" -mindepth 1 -maxdepth 1 | wc -l)"
+	echo "sessions $(find "$T/state/sessions" -mindepth 1 -maxdepth 1 -type d | wc -l)"
 }
 settled() { measure >"$T/now" && cmp -s "$T/before" "$T/now"; }
 resident() { awk '/VmRSS/ { print $2 }' "/proc/$1/status"; }

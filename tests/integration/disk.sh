@@ -160,8 +160,10 @@ run clean c
 is 'the next daemon has the session' "$(result status)" succeeded
 
 # deleting
+dir=$(readlink "$T/state/sessions/$first")
+ok 'its files are there' test -d "$T/state/sessions/$dir"
 abctl session rm "$first" >/dev/null
-ok 'deleted: its files go' wait_for 10 sh -c "! ls $T/state/sessions $T/state/trash | grep -q $first"
+ok 'deleted: its files go' wait_for 10 sh -c "! ls $T/state/sessions $T/state/trash | grep -q -e $first -e $dir"
 
 # many
 fds() { find "/proc/$DAEMON/fd" | wc -l; }

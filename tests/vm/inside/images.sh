@@ -26,7 +26,7 @@ stop || status=$?
 	losetup -a | grep $STATE && echo 'a loop device is left'
 	cd $STATE/state/sessions
 	find . -mindepth 2 -maxdepth 2 ! -name disk.img
-	for image in */disk.img; do e2fsck -fn "$image" >/dev/null 2>&1 || echo "$image is not clean"; done
+	for image in [0-9a-f]*/disk.img; do e2fsck -fn "$image" >/dev/null 2>&1 || echo "$image is not clean"; done
 } >"$VM_OUT/left"
 cd /
 umount $STATE
