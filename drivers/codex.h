@@ -1,9 +1,7 @@
 /*
  * codex.h - what the two drivers of Codex share: items.
  *
- *	codex.c           `codex app-server`: the table, its lines, turns, stdin
- *	codex_request.c   what it writes: the requests
- *	codex_ask.c       its questions and their answers
+ *	codex_server.h    `codex app-server`, both ways
  *	codex_exec.c      `codex exec --json`: one prompt, lines out
  *	codex_items.c     items of both: messages, thoughts, calls, changed files
  *
@@ -22,6 +20,7 @@ struct codex_items {
 	struct event_sink *sink; /* borrowed: longer than the run */
 	struct calls calls;
 	struct tail text;       /* of the last message */
+	char *partial;          /* owned: id of the message that is being written, or NULL */
 	char *title_of, *title; /* owned: id of the call begun last and its title, or NULL */
 };
 
@@ -31,6 +30,8 @@ bool codex_id_ok(const char *id);
 /* Each: false when the item is not understood whole (show it as raw, too). */
 bool codex_item_started(struct codex_items *c, const struct json *item);
 bool codex_item_completed(struct codex_items *c, const struct json *item);
+/* A piece of a message that is being written. */
+bool codex_text_delta(struct codex_items *c, const char *id, const char *text);
 /* steps: [{KEY, status}] of plan.updated; a status is completed, inProgress, or pending; a bool
  * member "completed" says it, too. */
 bool codex_plan(struct codex_items *c, const struct json *steps, const char *key);

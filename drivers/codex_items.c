@@ -192,8 +192,11 @@ static bool emit_result(struct codex_items *c, const struct json *item, const ch
 	double code;
 	const char *status = json_str(item, "status", ""),
 	           *text = json_text(member(item, "aggregated_output", "aggregatedOutput"));
-	bool declined = strcmp(status, "declined") == 0;
-	buf_puts(&output, text ? text : declined ? "The call was declined." : "");
+	if (!text && strcmp(status, "declined") == 0)
+		text = "The call was declined.";
+	else if (!text && strcmp(status, "failed") == 0 && kind_of(item) == CHANGE)
+		text = "The patch could not be applied.";
+	buf_puts(&output, text ? text : "");
 	put_answer(&output, item);
 	if (output.failed)
 		return false;
@@ -307,7 +310,22 @@ static bool message(struct codex_items *c, const struct json *item, const char *
 		return false;
 	tail_clear(&c->text);
 	tail_add(&c->text, text, strlen(text));
+	free(c->partial);
+	c->partial = NULL;
 	return emit_text(c->sink, EVENT_AGENT_MESSAGE, text, strlen(text), false, id, NULL);
+}
+
+bool codex_text_delta(struct codex_items *c, const char *id, const char *text)
+{
+	if (!calls_text_ok(id) || !text)
+		return false;
+	if (!c->partial || strcmp(c->partial, id) != 0) {
+		tail_clear(&c->text);
+		free(c->partial);
+		c->partial = xstrdup(id);
+	}
+	tail_add(&c->text, text, strlen(text));
+	return emit_text(c->sink, EVENT_AGENT_MESSAGE, text, strlen(text), true, id, NULL);
 }
 
 bool codex_plan(struct codex_items *c, const struct json *steps, const char *key)
@@ -372,4 +390,5 @@ void codex_items_done(struct codex_items *c)
 	tail_done(&c->text);
 	free(c->title);
 	free(c->title_of);
+	free(c->partial);
 }

@@ -6,6 +6,7 @@
 static const struct driver *const drivers[] = {
         &driver_exec,
         &driver_claude,
+        &driver_codex,
         &driver_codex_exec,
         &driver_acp,
 };

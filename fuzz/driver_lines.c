@@ -1,7 +1,8 @@
 /*
- * Whatever an agent prints: lines through each driver.  Byte 0: bit 0 asks a
- * person, bit 1 restricts the tools, bit 2 resumes, the rest is the driver's
- * place in the table.  What follows is stdout.  Every event must be valid JSON.
+ * Whatever an agent prints, through the drivers.  Byte 0: bit 0 asks a person,
+ * bit 1 restricts the tools, bit 2 resumes.  The rest of the first line is the
+ * driver's name, what follows is stdout, but for lines of our own: "!interrupt",
+ * "!input TEXT", "!stderr TEXT", "!flush".  Every event must be valid JSON.
  */
 #include "base/json.h"
 #include "base/limits.h"
@@ -15,8 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct check {
 	struct event_sink sink;
-	char permission[300]; /* the last one asked */
-	char question[300];   /* the same */
+	char permission[300], question[300]; /* the last one asked */
 };
 
 static void emit(struct event_sink *sink, enum event_type t, const char *members, size_t n)
@@ -42,15 +42,36 @@ static void stdin_is_lines(struct buf *to_stdin)
 	buf_clear(to_stdin);
 }
 
+static bool command(
+        const struct driver *d, struct driver_run *r, const char *p, size_t n, struct buf *to_stdin)
+{
+	if (n == 0 || *p != '!')
+		return false;
+	if (n > 7 && memcmp(p, "!stderr", 7) == 0)
+		d->error_line(r, p + 7, n - 7);
+	else if (n > 6 && memcmp(p, "!input", 6) == 0 && d->input)
+		(void)d->input(r, p + 6, n - 6, to_stdin);
+	else if (n == 10 && memcmp(p, "!interrupt", 10) == 0)
+		(void)d->interrupt(r, to_stdin);
+	else if (n == 6 && memcmp(p, "!flush", 6) == 0 && d->flush)
+		d->flush(r);
+	else
+		return false;
+	return true;
+}
+
 static void feed(
         const struct driver *d, struct driver_run *r, struct check *c, const char *p, size_t n)
 {
 	auto_buf struct buf to_stdin = BUF_INIT(LIMIT_EVENT);
 	bool eof = false;
+	(void)d->start(r, &to_stdin, &eof);
+	buf_clear(&to_stdin); /* a prompt need not be a line */
 	while (n) {
 		const char *nl = memchr(p, '\n', n);
 		size_t len = nl ? (size_t)(nl - p) : n;
-		d->line(r, p, len, true, &to_stdin, &eof);
+		if (!command(d, r, p, len, &to_stdin))
+			d->line(r, p, len, len % 64 != 63, &to_stdin, &eof);
 		stdin_is_lines(&to_stdin);
 		if (d->answer && *c->permission) {
 			d->answer(r, c->permission, (enum driver_answer)(len % 3), &to_stdin);
@@ -65,35 +86,40 @@ static void feed(
 		p += nl ? len + 1 : len;
 		n -= nl ? len + 1 : len;
 	}
+	if (d->flush)
+		d->flush(r);
 }
 
-static void begin(const struct driver *d, struct driver_run *r)
+static const struct driver *named(const uint8_t *p, size_t n)
 {
-	auto_buf struct buf to_stdin = BUF_INIT(LIMIT_EVENT);
-	bool eof = false;
-	assert(d->start(r, &to_stdin, &eof) == 0);
+	char name[32] = "";
+	size_t count = 0;
+	memcpy(name, p, n < sizeof(name) ? n : sizeof(name) - 1);
+	while (driver_name(count))
+		count++;
+	const struct driver *d = driver_find(name);
+	return d ? d : driver_find(driver_name(n ? *p % count : 0));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	if (size == 0)
+	const uint8_t *nl = size ? memchr(data, '\n', size) : NULL;
+	if (!nl || nl == data)
 		return 0;
 	static const char *const allow[] = {"Bash(node:*)", "Read(src/**)", "mcp__a", NULL};
-	static const char *const command[] = {"x", NULL};
+	static const char *const argv[] = {"x", NULL};
 	struct check c = {.sink = {.emit = emit}};
 	struct driver_spec spec = {
+	        .prompt = "Go.",
+	        .prompt_len = 3,
 	        .permissions = data[0] & 1 ? PERMISSIONS_ASK : PERMISSIONS_AUTO,
 	        .tools_allow = data[0] & 2 ? allow : NULL,
 	        .resume = data[0] & 4 ? "s" : NULL,
-	        .command = command,
+	        .command = argv,
 	};
-	size_t n = 0;
-	while (driver_name(n))
-		n++;
-	const struct driver *d = driver_find(driver_name((data[0] >> 3) % n));
+	const struct driver *d = named(data + 1, (size_t)(nl - data) - 1);
 	struct driver_run *r = d->open(&spec, &c.sink);
-	begin(d, r);
-	feed(d, r, &c, (const char *)data + 1, size - 1);
+	feed(d, r, &c, (const char *)nl + 1, size - (size_t)(nl - data) - 1);
 	struct driver_exit x = {.code = size % 2 ? 0 : 143};
 	struct driver_outcome o = {0};
 	d->end(r, &x, &o);

@@ -7,7 +7,7 @@ node tests/agents/mock-llm.mjs --port-file "$T/port" --scenarios tests/agents/sc
 HELPERS+=($!)
 ok 'the stand-in model listens' wait_for 30 test -s "$T/port" || finish
 mkdir -p "$T/etc/harnesses" "$T/etc/policy"
-for s in write tool-fail resume err401 hang; do
+for s in write tool tool-fail resume err401 hang marker mcp; do
 	cat >"$T/etc/policy/$s.yaml" <<Y
 extends: default
 egress:
@@ -17,6 +17,11 @@ Y
 	printf -- '---\nbackend: codex\npolicy: %s\nmodel: gpt-5.5\nlimits: { timeoutMs: %s }\n---\n' $s "$([ $s = hang ] && echo 8000 || echo 120000)" >"$T/etc/harnesses/$s.md"
 done
 printf -- '---\nbackend: codex\ntools: { allow: [shell] }\n---\n' >"$T/etc/harnesses/tools.md"
+printf -- '---\nbackend: codex\npolicy: tool\nmodel: gpt-5.5\npermissions: deny\n---\n' >"$T/etc/harnesses/deny.md"
+printf -- '---\nbackend: codex\npolicy: marker\nmodel: gpt-5.5\n---\nMARKER-APPENDED-7f3\n' >"$T/etc/harnesses/marker.md"
+# a model that Codex does not know is told of the servers' tools at once
+printf -- '---\nbackend: codex\npolicy: mcp\nmodel: mock-model\ntools: { mcp: { mock: { command: node, args: [/workspace/mcp.mjs] } } }\nworkspace: { seed: { mcp.mjs: %s } }\n---\n' \
+	"$(node -p 'JSON.stringify(require("fs").readFileSync("tests/agents/mock-mcp.mjs", "utf8"))')" >"$T/etc/harnesses/mcp.md"
 : >"$T/etc/agentboxd.yaml"
 export PROOF_KEY=$KEY
 ok 'the daemon' start_daemon --config "$T/etc/agentboxd.yaml" --agents "$AGENTS" || finish
@@ -45,6 +50,13 @@ is 'an API error' "$(result status)" failed
 like 'with its reason' "$(result error)" 'unexpected status 401'
 run hang
 is 'a model that hangs' "$(result status)" timeout
+run deny
+is 'permissions: deny' "$(json 'e.filter(x=>x.type==="permission.answered").map(x=>x.answer+" "+x.by).join()' <"$T/out")" 'deny harness'
+is 'the command does not run' "$(json '(x=>x.ok+" "+x.output)(e.find(x=>x.type==="tool.result"))' <"$T/out")" 'false The call was declined.'
+run marker
+is 'the system prompt' "$(result finalText)" 'The marker is there.'
+run mcp
+is 'a tool of an MCP server' "$(json '(x=>x.name+" "+x.ok+" "+x.output)(e.find(x=>x.type==="tool.result"))' <"$T/out")" 'mcp__mock__mock_echo true echo: ping'
 run tools
 like 'what it cannot be told is refused' "$(cat "$T/out" "$T/err")" 'no tools that could be allowed or denied'
 ok 'nothing is left' wait_for 20 no_jail_processes
