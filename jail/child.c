@@ -46,6 +46,7 @@ static int place_fds(const struct child_spec *s, int *error_fd, struct err *e)
 	int error_high = fcntl(*error_fd, F_DUPFD_CLOEXEC, ABOVE);
 	if (error_high < 0)
 		return err_errno(e, "error pipe");
+	*error_fd = error_high; /* its old number may be one of those that are placed */
 	if (s->stdout_fd > 0 && dup2(s->stdout_fd, STDOUT_FILENO) < 0)
 		return err_errno(e, "stdout");
 	if (s->stderr_fd >= 0 && dup2(s->stderr_fd, STDERR_FILENO) < 0)
@@ -54,9 +55,10 @@ static int place_fds(const struct child_spec *s, int *error_fd, struct err *e)
 		if (dup2(high[i], 3 + i) < 0)
 			return err_errno(e, "descriptor %d", 3 + i);
 	/* What lies between is agentboxd's; the rest is close-on-exec, checked or not. */
-	*error_fd = dup3(error_high, 3 + s->nfds, O_CLOEXEC);
-	if (*error_fd < 0)
+	int last = dup3(error_high, 3 + s->nfds, O_CLOEXEC);
+	if (last < 0)
 		return err_errno(e, "error pipe");
+	*error_fd = last;
 	if (close_range((unsigned)*error_fd + 1, ~0u, 0) < 0)
 		return err_errno(e, "close_range");
 	return 0;
@@ -148,12 +150,16 @@ int child_start(const struct child_spec *spec, struct child *ret, struct err *e)
 	fd_close(take_fd(wr));
 	/* Race-free: it is our child and not reaped yet. */
 	auto_close int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	int error = pidfd < 0 ? errno : 0;
 	struct err why;
 	ssize_t n = fd_read_full(rd, &why, sizeof(why));
 	if (pidfd < 0 || n != 0) {
 		int r = n == (ssize_t)sizeof(why)
 		                ? err_set(e, why.code, "starting %s: %s", spec->path, why.text)
-		                : err_set(e, -EIO, "starting %s failed", spec->path);
+		                : err_set(e, -EIO, "starting %s: %s", spec->path,
+		                          strerror(error   ? error
+		                                   : n < 0 ? (int)-n
+		                                           : EPIPE));
 		(void)kill(pid, SIGKILL);
 		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 			;
