@@ -192,6 +192,10 @@ static int judge_mke2fs(const struct disks_job *job, int status, struct err *e)
 	said(job->said, why, sizeof(why));
 	if (!job->ask.session[0]) /* the probe */
 		return err_set(e, -EIO, "mke2fs: %s: %s", how, why);
+	if (WIFSIGNALED(status)) /* that says nothing about what it was asked for */
+		return err_set(e, -EIO,
+		        "layer limit.disk: making the image of session %s: mke2fs was killed (%s)",
+		        job->ask.session, how);
 	return err_set(e, -EIO,
 	        "layer limit.disk: making the image of session %s: mke2fs: %s: %s (remedy: "
 	        "limits.disk and limits.inodes that its files fit in; under a policy without "

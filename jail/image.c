@@ -104,17 +104,18 @@ static int usable(int root, struct statfs *ret, uint64_t *ret_blocks, struct err
 	return 0;
 }
 
-bool image_fits(int root, const struct image_size *size)
+int image_fits(int root, const struct image_size *size, struct err *e)
 {
 	struct statfs fs;
 	uint64_t blocks = 0;
-	if (usable(root, &fs, &blocks, NULL) < 0)
-		return false;
+	int r = usable(root, &fs, &blocks, e);
+	if (r < 0)
+		return r;
 	/* f_blocks is without the inode tables, of which there can be more than of all else. */
 	uint64_t groups = (fs.f_blocks + fs.f_files / ROUNDING) / GROUP_BLOCKS + 3;
 	uint64_t inodes = size->inodes + OWN_INODES;
 	if (blocks * BLOCK < size->bytes)
-		return false;
+		return 0;
 	return !size->inodes || (fs.f_files >= inodes && fs.f_files <= inodes + groups * ROUNDING);
 }
 

@@ -43,8 +43,8 @@ void image_command(struct image_command *c, const struct image_size *size, bool 
 /* The root of its file system as a detached mount (owned), or -errno: -EAGAIN while it is mounted
  * still. */
 MUST_USE int image_mount(int dir, const char *name, struct err *e);
-/* Could hold `size`, and not many more inodes; 0: does not matter. */
-bool image_fits(int root, const struct image_size *size);
+/* 1: it could hold `size`, and not many more inodes (0: does not matter); 0: not; or -errno. */
+MUST_USE int image_fits(int root, const struct image_size *size, struct err *e);
 /* From now on at most `bytes` (0: all there is).  1; or 0 where there is more already: it stays,
  * what is free is taken, and as files go the limit is to be set again.  -errno. */
 MUST_USE int image_limit(int root, uint64_t bytes, struct err *e);

@@ -160,7 +160,9 @@ static int open_image(
 		return r;
 	const struct image_size need = {
 	        .bytes = l->disk_bytes, .inodes = image_inodes(l->inodes, used.inodes)};
-	bool fits = !limited(l) || image_fits(root, &need);
+	int fits = limited(l) ? image_fits(root, &need, e) : 1;
+	if (fits < 0)
+		return fits;
 	if (!fits && !ask->as_it_is)
 		return d->method == JAIL_DISK_NONE ? err_set(e, d->why.code, "%s", d->why.text)
 		                                   : new_image(d, ask, dir, root, p, e);
