@@ -132,8 +132,9 @@ static int clone_parts(int mount, const char *const *names, size_t n, int *ret, 
 		if (ret[i] < 0)
 			r = err_errno(e, "clone of mount %s", names[i]);
 	}
-	if (umount2(SPLIT_AT, MNT_DETACH | UMOUNT_NOFOLLOW) < 0)
-		abort(); /* else every jail of that policy would see it */
+	struct home h = {0}; /* else every jail of that policy would see it */
+	while (home_retry(&h, umount2(SPLIT_AT, MNT_DETACH | UMOUNT_NOFOLLOW), "empty template"))
+		;
 	return r;
 }
 
