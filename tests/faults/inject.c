@@ -1,12 +1,14 @@
 /*
  * inject.c - lets each system call of a jail's life fail once, and looks at what is left.
  *
- *	inject DAEMON CGROUP STATE quick|all|kill=N/M CLIENT [ARGS...] [:: CLIENT [ARGS...]]...
+ *	inject DAEMON CGROUP STATE quick|all|kill=N/M CLIENT [ARGS...] [::|::few CLIENT
+ *[ARGS...]]...
  *
  * DAEMON is a running agentboxd, CGROUP its subtree, STATE its directory, each CLIENT a command
  * that makes a jail and prints "alive" from inside.  It is first run undisturbed, to see the sites;
  * then again for each of those that no client before had, with one call failing (quick: the first
- * one at each site, with the likeliest error; all: each occurrence with each error), and with the
+ * one at each site, with the likeliest error; after `::few` one site for each call of each kind of
+ * task; all: each occurrence with each error), and with the
  * task at the site killed (quick: once for each call of each kind of task).  Each time: the client
  * says "alive" or names what failed, a child that did not do what it was to do is no jail, all that
  * the jail cost is back, no uid block was given back while a process lived under it, and the next
@@ -37,6 +39,7 @@ enum {
 	CLIENT_MS =
 	        120000, /* a client that takes longer waits for ever, also on a loaded machine */
 	SETTLE_MS = 10000,
+	REST_MS = 500,
 	LEARN_RUNS = 3,
 	GROWTH_KB = 512,
 };
@@ -279,29 +282,34 @@ static void kill_at(const struct hit *h, unsigned nth)
 		try(h, &p);
 }
 
-/* One place of this call by this kind of task was tried already. */
-static bool like_one_before(unsigned i)
+/* One place of this call by this kind of task, from that site on, was tried already. */
+static bool like_one_before(unsigned i, unsigned from)
 {
-	for (unsigned k = 0; k < i; k++)
+	for (unsigned k = from; k < i; k++)
 		if (sites[k].site.kind == sites[i].site.kind &&
 		        sites[k].site.nr == sites[i].site.nr)
 			return true;
 	return false;
 }
 
-static void everything(bool all)
+static unsigned everything(bool all, bool few)
 {
-	for (; ndone < nsites; ndone++) {
+	unsigned tried = 0;
+	for (unsigned first = ndone; ndone < nsites; ndone++) {
 		const struct hit *h = &sites[ndone];
-		bool another = like_one_before(ndone);
+		bool another = like_one_before(ndone, 0);
 		if (!all && another && h->site.nr == SYS_close) /* a third of all, and all alike */
 			continue;
+		if (!all && few && like_one_before(ndone, first))
+			continue;
+		tried++;
 		for (unsigned nth = 1; nth <= (all ? h->count : 1); nth++) {
 			fail_at(h, nth, all);
 			if (all || !another)
 				kill_at(h, nth);
 		}
 	}
+	return tried;
 }
 
 /* Exit code: 0 when agentboxd was killed there and its jails are gone. */
@@ -347,30 +355,42 @@ static void memory_stays(long kb, unsigned tried)
 	tap(now - kb < GROWTH_KB, what, why);
 }
 
-static void with_client(char **argv, bool all)
+/* What an earlier client left is gone: a child may still be emptying the trash. */
+static void count_at_rest(void)
+{
+	struct held last;
+	watch_count(&last);
+	for (int i = 0; i < SETTLE_MS / REST_MS; i++) {
+		(void)trace_run(REST_MS, -1, NULL);
+		watch_count(&before);
+		if (before.trash == 0 && before.children == last.children)
+			return;
+		last = before;
+	}
+}
+
+static void with_client(char **argv, bool all, bool few)
 {
 	struct outcome o;
 	client = argv;
 	trace_arm(NULL);
 	for (int i = 0; i < LEARN_RUNS; i++) /* what is made once: logs, templates */
 		run_client(&o);
-	(void)trace_run(500, -1, NULL);
-	watch_count(&before);
+	count_at_rest();
 	if (!learn())
 		return;
-	unsigned first = ndone;
 	long kb = watch_memory_kb();
-	everything(all);
-	memory_stays(kb, ndone - first);
+	memory_stays(kb, everything(all, few));
 }
 
-/* The next command after "::", or NULL; that word becomes the end of the one before. */
-static char **next_command(char **argv)
+/* The next command after "::" or "::few", or NULL; that word becomes the end of the one before. */
+static char **next_command(char **argv, bool *ret_few)
 {
-	while (*argv && strcmp(*argv, "::") != 0)
+	while (*argv && strncmp(*argv, "::", 2) != 0)
 		argv++;
 	if (!*argv)
 		return NULL;
+	*ret_few = strcmp(*argv, "::few") == 0;
 	*argv = NULL;
 	return argv + 1;
 }
@@ -388,9 +408,10 @@ int main(int argc, char **argv)
 	unsigned n, m;
 	if (sscanf(argv[4], "kill=%u/%u", &n, &m) == 2)
 		return kill_daemon(argv + 5, n, m);
-	for (char **at = argv + 5, **next; at; at = next) {
-		next = next_command(at);
-		with_client(at, all);
+	bool few = false, next_few = false;
+	for (char **at = argv + 5, **next; at; at = next, few = next_few) {
+		next = next_command(at, &next_few);
+		with_client(at, all, few);
 	}
 	trace_detach();
 	printf("1..%d\n", count);

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 static pid_t daemon_pid;
-static char tree[4096], trash[4096];
+static char tree[4096], trash[4096], sessions[4096];
 static int lease_fd;
 
 /* ---- /proc ---- */
@@ -73,6 +73,7 @@ static void find_lease_fd(void)
 void watch_open(pid_t daemon, const char *cgroup, const char *state)
 {
 	(void)snprintf(trash, sizeof(trash), "%s/trash", state);
+	(void)snprintf(sessions, sizeof(sessions), "%s/sessions/", state);
 	daemon_pid = daemon;
 	(void)str_copy(tree, sizeof(tree), cgroup);
 	find_lease_fd();
@@ -155,6 +156,23 @@ pid_t watch_process_of_block(uint32_t i)
 	return s.found;
 }
 
+/* Those of other daemons on the host are not ours. */
+static int loops_here(void)
+{
+	DIR *d = opendir("/sys/block");
+	int n = 0;
+	for (struct dirent *at; d && (at = readdir(d));) {
+		auto_free char *path = xasprintf("/sys/block/%s/loop/backing_file", at->d_name);
+		auto_free char *text = NULL;
+		if (strncmp(at->d_name, "loop", 4) == 0 &&
+		        file_slurp(path, 1 << 16, &text, NULL) == 0)
+			n += strncmp(text, sessions, strlen(sessions)) == 0;
+	}
+	if (d)
+		closedir(d);
+	return n;
+}
+
 static void count_child(pid_t pid, struct held *h)
 {
 	auto_free char *status = proc_file(pid, "status");
@@ -172,6 +190,8 @@ void watch_count(struct held *h)
 {
 	*h = (struct held){.fds = fds_of(daemon_pid),
 	        .trash = entries(trash),
+	        .files = entries(sessions),
+	        .loops = loops_here(),
 	        .cgroups = cgroups_here(),
 	        .leases = locked_blocks()};
 	auto_free char *mounts = proc_file(daemon_pid, "mountinfo");
@@ -201,6 +221,9 @@ bool held_more(const struct held *now, const struct held *before, char *out, siz
 	        {"uid blocks", now->leases, before->leases},
 	        {"mounts", now->mounts, before->mounts},
 	        {"things in the trash", now->trash, before->trash},
+	        /* and that session's directory and link */
+	        {"names in sessions/", now->files, before->files + 2},
+	        {"loop devices", now->loops, before->loops},
 	        {"processes in cgroups", now->tasks, before->tasks},
 	};
 	size_t at = 0;

@@ -21,6 +21,8 @@ struct held {
 	int leases;  /* blocks locked in the lease table */
 	int mounts;  /* in agentboxd's mount namespace */
 	int trash;   /* what waits to be deleted */
+	int files;   /* names of sessions and their directories */
+	int loops;   /* loop devices on files of the state */
 	int tasks;   /* processes whose uid is in the lease range and which live in the subtree */
 };
 
