@@ -69,8 +69,13 @@ static void look(struct loop_hook *h)
 	while (!list_empty(&over)) {
 		struct exec_wait *x = list_entry(over.next, struct exec_wait, link);
 		list_remove(&x->link);
+		bool waits = must_wait(w, x);
+		if (waits && !late(x)) { /* the one before it makes a jail now */
+			list_append(&w->waiting, &x->link);
+			continue;
+		}
 		http_on_gone(x->request, NULL, NULL);
-		if (must_wait(w, x))
+		if (waits)
 			problem_reply(x->request, PROBLEM_CONFLICT, "try again",
 			        "a run or command of session %s is starting or ending all this"
 			        " time",

@@ -30,6 +30,15 @@ backend: exec
 command: [sh, -c, "yes | head -n 500000"]
 ---
 MD
+cat >"$T/harnesses/leaves.md" <<'MD'
+---
+name: leaves
+description: leaves many files
+backend: exec
+command: [sh, -c, "mkdir -p out; cd out; seq 3000 | xargs touch"]
+artifacts: [out/*]
+---
+MD
 start_daemon --config "$T/agentboxd.yaml" || { echo "not ok 1 - start"; echo 1..1; exit 1; }
 
 status() { abctl show "$1" --json | json 'l.status'; }
@@ -145,6 +154,19 @@ for _ in $(seq 10); do
 	abctl exec "$session" -- sleep 0.1 2>>"$T/together"
 	wait $a
 done
+# While a run's artifacts are collected nobody has a jail: then one makes the next, for which the others wait.
+run=$(detach leaves -s u/a -p x)
+held_up() { worker=$(pgrep -P "$DAEMON" -f agentbox-worker | head -n 1) && kill -STOP "$worker"; }
+until_held_up() { for _ in $(seq 4000); do held_up && return; done; }
+ok 'a run whose artifacts are being collected' until_held_up
+them=()
+for _ in 1 2 3 4; do
+	abctl exec "$session" -- sleep 0.1 2>>"$T/together" &
+	them+=($!)
+done
+sleep 1
+kill -CONT "$worker"
+wait "${them[@]}"
 is 'commands that start together are not told to come again' "$(grep -E 'starting or ending' "$T/together")" ''
 
 # The race: whoever is second waits; no run fails for it, no command is sent away.  One that has
