@@ -238,6 +238,7 @@ $(B)/bench/%: bench/%.c $(BENCHED)
 PROVE := prove --timer --failures --comments -e 'timeout -k 5 600'
 INTEGRATION := $(sort $(wildcard tests/integration/*.t))
 JOBS_unit := 2
+JOBS_integration := 2
 
 .PHONY: help deps test check unit replay test-programs integration test-vm test-vm-deep test-tools test-agents asan fuzz lint bench demo install
 help: ## this list
@@ -259,11 +260,17 @@ replay: $(REPLAYS)
 
 test-programs: all $(UNIT_TESTS) $(ESCAPES) $(FAKES) $(FAULTS) ## builds all that tests run, and runs nothing
 
+# Most of these wait more than they work, so two go at once; those that fill the machine, or say how
+# long something takes or what the host has, go by themselves.
+numbered = $(filter $(foreach n,$(1),tests/integration/$(n).t),$(INTEGRATION))
+ALONE = $(call numbered,41-% 53-outside 55-% 58-% 60-% 62-% 63-% 64-% 76-% 77-%)
 integration: all unit $(ESCAPES) $(FAKES) $(FAULTS)
-	$(Q)BIN=$(abspath $(BIN)) TESTS=$(abspath $(B)/tests) $(PROVE) $(INTEGRATION)
+	$(Q)export BIN=$(abspath $(BIN)) TESTS=$(abspath $(B)/tests); failed=0; \
+	$(PROVE) -j$(JOBS_integration) $(filter-out $(ALONE),$(INTEGRATION)) || failed=1; \
+	$(PROVE) $(ALONE) || failed=1; \
+	exit $$failed
 
 # What a host may lack: all controllers, systemd, a power switch.  VM_DEEP: what takes many minutes more there.
-numbered = $(filter $(foreach n,$(1),tests/integration/$(n).t),$(INTEGRATION))
 VM_DEEP := $(call numbered,42-% 47-disk 51-% 64-%) $(wildcard tests/vm/inside/1[67]-*.t)
 VM_TESTS := $(call numbered,20-% 30-% 36-% 40-% 43-% 46-% 47-selftest 48-% 50-% 52-% 53-outside 57-% 60-%) \
 	$(filter-out $(VM_DEEP),$(wildcard tests/vm/inside/*.t tests/vm/*.t))
@@ -315,7 +322,7 @@ lint: ## folder graph, sizes, analyzers, scripts, man pages
 .PHONY: faults
 faults: all $(FAULTS) ## each system call of a jail's life failing in each way it can (half an hour)
 	$(Q)for pool in 0 2; do BIN=$(abspath $(BIN)) TESTS=$(abspath $(B)/tests) FAULTS=all \
-		FAULTS_POOL=$$pool prove --timer tests/integration/41-death-in-the-making.t \
+		FAULTS_POOL=$$pool prove --timer --failures --comments tests/integration/41-death-in-the-making.t \
 		tests/integration/58-faults.t || exit 1; done
 
 BENCH ?= all
