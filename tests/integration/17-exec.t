@@ -66,7 +66,8 @@ ok 'then the run goes on' wait_for 30 has_status "$run" succeeded
 is 'without what the command removed' "$(abctl show "$run" --json | json 'l.result.finalText')" ''
 
 # The jail lives until the last of its commands has ended, whichever that is.
-command_in() { "$BIN/abctl" --socket "$T/sock" exec "$session" -- sh -c "$1"; }
+# of subshells alone, whose process is the client then
+command_in() { exec "$BIN/abctl" --socket "$T/sock" exec "$session" -- sh -c "$1"; }
 two() { # FIRST: and another that joins its jail and waits for a file
 	command_in "echo >held; $1" >"$T/exec.out" 2>&1 &
 	exec_pid=$!
