@@ -69,7 +69,8 @@ is 'without what the command removed' "$(abctl show "$run" --json | json 'l.resu
 # of subshells alone, whose process is the client then
 command_in() { exec "$BIN/abctl" --socket "$T/sock" exec "$session" -- sh -c "$1"; }
 two() { # FIRST: and another that joins its jail and waits for a file
-	command_in "echo >held; $1" >"$T/exec.out" 2>&1 &
+	# not by a function: what is killed below is to be abctl
+	"$BIN/abctl" --socket "$T/sock" exec "$session" -- sh -c "echo >held; $1" >"$T/exec.out" 2>&1 &
 	exec_pid=$!
 	wait_for 20 test -e "$held"
 	command_in 'rm held; until [ -e go ]; do sleep 0.1; done; rm go; echo last' >"$T/last.out" 2>"$T/last.err" &
@@ -89,10 +90,11 @@ two 'sleep 1; exit 3'
 wait $exec_pid
 is 'the first ends as it likes' $? 3
 then_last
-two 'exec sleep 100'
+hung_up() { [ "$(command_in 'cat /proc/[0-9]*/cmdline 2>/dev/null | tr "\0" " " | grep -c "sleep 100[0]"' 2>/dev/null)" = 0 ]; }
+two 'exec sleep 1000'
+ok 'it goes on' not hung_up
 kill -9 $exec_pid
 wait $exec_pid 2>/dev/null
-hung_up() { [ "$(command_in 'cat /proc/[0-9]*/cmdline 2>/dev/null | tr "\0" " " | grep -c "sleep 10[0]"' 2>/dev/null)" = 0 ]; }
 ok 'the first loses its client and is ended' wait_for 20 hung_up
 then_last
 
