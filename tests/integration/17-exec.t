@@ -69,8 +69,7 @@ is 'without what the command removed' "$(abctl show "$run" --json | json 'l.resu
 # of subshells alone, whose process is the client then
 command_in() { exec "$BIN/abctl" --socket "$T/sock" exec "$session" -- sh -c "$1"; }
 two() { # FIRST: and another that joins its jail and waits for a file
-	# not by a function: what is killed below is to be abctl
-	"$BIN/abctl" --socket "$T/sock" exec "$session" -- sh -c "echo >held; $1" >"$T/exec.out" 2>&1 &
+	command_in "echo >held; $1" >"$T/exec.out" 2>&1 &
 	exec_pid=$!
 	wait_for 20 test -e "$held"
 	command_in 'rm held; until [ -e go ]; do sleep 0.1; done; rm go; echo last' >"$T/last.out" 2>"$T/last.err" &
