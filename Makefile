@@ -271,7 +271,7 @@ integration: all unit $(ESCAPES) $(FAKES) $(FAULTS)
 	exit $$failed
 
 # What a host may lack: all controllers, systemd, a power switch.  VM_DEEP: what takes many minutes more there.
-VM_DEEP := $(call numbered,42-% 47-disk 51-% 64-%) $(wildcard tests/vm/inside/1[67]-*.t)
+VM_DEEP := $(call numbered,42-% 47-disk 51-% 53-packages 64-%) $(wildcard tests/vm/inside/1[67]-*.t)
 VM_TESTS := $(call numbered,20-% 30-% 36-% 40-% 43-% 46-% 47-selftest 48-% 50-% 52-% 53-outside 57-% 60-%) \
 	$(filter-out $(VM_DEEP),$(wildcard tests/vm/inside/*.t tests/vm/*.t))
 
