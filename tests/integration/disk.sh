@@ -17,7 +17,8 @@ harness fill small "'dd if=/dev/zero of=big bs=1M count=100 2>&1; sleep 0.6; wc 
 harness odd small "'head -c 300000 /dev/zero >first; dd if=/dev/zero of=big bs=1M count=100 2>&1; cat first big | wc -c'"
 harness nearly small "'dd if=/dev/zero of=big bs=1M count=63 2>&1; sleep 0.6; wc -c <big'"
 harness filllarge large "'dd if=/dev/zero of=big bs=1M count=300 2>&1; wc -c <big'"
-harness more small "'dd if=/dev/zero of=more bs=1M count=9 2>/dev/null; cat big | wc -c | tr \"\\\\n\" \" \"; wc -c <more'"
+# XFS may refuse the file, too: it makes inodes 64 at a time.
+harness more small "'dd if=/dev/zero of=more bs=1M count=9 2>/dev/null; cat big | wc -c | tr \"\\\\n\" \" \"; cat more 2>/dev/null | wc -c'"
 harness shrink small "'rm big more; sleep 1; dd if=/dev/zero of=big bs=1M count=100 2>&1; wc -c <big'"
 harness narrow large "'dd if=/dev/zero of=big bs=1M count=300 2>&1; wc -c <big'" 'limits: { disk: 32M }'
 harness home small "'rm -f big; dd if=/dev/zero of=\$HOME/big bs=1M count=100 2>&1; wc -c <\$HOME/big'"
