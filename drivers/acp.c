@@ -294,6 +294,7 @@ static void acp_error_line(struct driver_run *r, const char *p, size_t n)
 
 const struct driver driver_acp = {
         .name = "acp",
+        .over_at_eof = true,
         .check = acp_check,
         .command = acp_command,
         .open = acp_open,

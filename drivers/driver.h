@@ -110,6 +110,8 @@ enum driver_answer {
 
 struct driver {
 	const char *name;
+	/* When it has closed stdin it has heard all there is: an agent that stays is ended. */
+	bool over_at_eof;
 	/* Can this be honoured?  Harness lint and the run both ask.  -ENOEXEC with the reason. */
 	int (*check)(const struct driver_spec *spec, struct err *e);
 	int (*command)(const struct driver_spec *spec, struct driver_command *ret, struct err *e);

@@ -20,6 +20,7 @@
 
 enum {
 	GRACE_MS = 3000,      /* from "please stop" to the kill */
+	LINGER_MS = 2000,     /* from an agent's last word and the end of its stdin to "please stop" */
 	REKILL_MS = 5000,     /* cgroup.kill is asked for again: it is harmless, silence is not */
 	CPU_HELD_US = 100000, /* less is a burst at the start of a program, one period long */
 };
@@ -199,6 +200,19 @@ static void keep_stderr(struct run *r, const char *p, size_t n)
 		buf_consume(b, b->len - ACTIVE_STDERR_TAIL);
 }
 
+/* The agent has said its last word and stays: it is asked to go, then ended.  The run is what the
+ * driver says of it. */
+static void lingers_still(struct run *r)
+{
+	active_step(r, RUN_EVENT_END);
+}
+
+static void lingers(struct run *r)
+{
+	jails_signal(r->d->jails, r->watch.jail, r->exec, SIGTERM);
+	active_timer(r, GRACE_MS, lingers_still);
+}
+
 static void on_line(void *ctx, enum pump_stream s, const char *p, size_t n, bool whole)
 {
 	struct run *r = ctx;
@@ -210,6 +224,8 @@ static void on_line(void *ctx, enum pump_stream s, const char *p, size_t n, bool
 	bool eof = false;
 	r->plan.driver->line(r->plan.run, p, n, whole, &r->to_stdin, &eof);
 	feed(r, eof);
+	if (eof && r->plan.driver->over_at_eof && r->state == RUN_STATE_RUNNING)
+		active_timer(r, LINGER_MS, lingers);
 }
 
 /* Before anything is made of the bytes: see journal.h. */

@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# An agent of the Agent Client Protocol that is added by data alone: an agent.yaml and a program.
+. tests/integration/lib.sh
+
+mkdir -p "$T/etc/harnesses" "$T/agents/parrot/bin" "$T/share/harnesses/agents/parrot"
+cp -r harnesses "$T/share/"
+install -m 755 tests/integration/fake_acp.sh "$T/agents/parrot/bin/parrot"
+cat >"$T/share/harnesses/agents/parrot/agent.yaml" <<'Y'
+name: parrot
+driver: acp
+description: says what it is told
+program: /opt/agent/bin/parrot
+installed_files: true
+acp: { mode: free, ask_mode: careful, failure_text: ["Error: "] }
+Y
+harness() { printf -- '---\nbackend: parrot\npolicy: demo\n%s\n---\n%s\n' "$2" "$3" >"$T/etc/harnesses/$1.md"; }
+harness parrot 'artifacts: [out/**]' ''
+harness told '' 'Be brief.'
+harness deny 'permissions: deny' ''
+harness tools 'tools: { allow: [Read] }' ''
+printf 'default_policy: demo\n' >"$T/etc/agentboxd.yaml"
+start_daemon --config "$T/etc/agentboxd.yaml" --share "$T/share" --agents "$T/agents" ||
+	{ echo "not ok 1 - start"; echo 1..1; exit 1; }
+
+# run HARNESS SESSION PROMPT: its events are in $T/out
+run() { timeout 60 "$BIN/abctl" --socket "$T/sock" run "$1" -s "u/$2" -p "$3" --json >"$T/out" 2>"$T/err"; }
+result() { json "[l.result.status,l.result.finalText.trim(),l.result.error||''].join('|')" <"$T/out"; }
+events() { json "$1" <"$T/out"; }
+
+run parrot a 'say:hello write:there say:bye'
+is 'it runs' "$(result)" 'succeeded|bye|'
+is 'what it says and does is told' "$(events 'e.filter(x=>/^(agent|tool|file)/.test(x.type)).map(x=>x.text||x.callId||x.diff).join()')" \
+	'hello ,w,w,@@ -0,0 +1,1 @@
++there
+,bye '
+is 'its file comes back' "$(events 'l.result.artifacts.map(a=>a.path).join()')" out/x
+run parrot a 'say:again'
+is 'the next run goes on in the same session, without telling the old one again' "$(result)" \
+	'succeeded|after:say:hello,write:there,say:bye, again|'
+"$BIN/abctl" --socket "$T/sock" exec u/a -- rm -rf /home/agent/.parrot >/dev/null 2>&1
+run parrot a 'say:lost'
+like 'a session that it has lost fails' "$(result)" "^failed\|.*lost this session's conversation \(no such session\)"
+run parrot a 'say:new'
+is 'and the run after it begins a new one' "$(result)" 'succeeded|new|'
+
+run told b 'say:prompted'
+is 'the system prompt goes first' "$(result)" 'succeeded|told:Be brief. prompted|'
+run parrot c 'mode'
+is 'permissions: auto has the one mode' "$(result)" 'succeeded|free|'
+run deny d 'mode'
+is 'permissions: deny the other' "$(result)" 'succeeded|careful|'
+run parrot e 'ask'
+is 'who asks is allowed' "$(result)" 'succeeded|allowed|'
+is 'and that is told' "$(events 'e.filter(x=>/permission/.test(x.type)).map(x=>x.type+":"+(x.answer||x.title)).join()')" \
+	'permission.asked:touch asked,permission.answered:once'
+run deny f 'ask'
+is 'or denied, by the kind of the option' "$(result)" 'succeeded|denied|'
+run parrot g 'file'
+is 'the host reads no file for it' "$(result)" 'succeeded|host:-32601|'
+like 'a tool list cannot be told to it' "$("$BIN/abctl" --socket "$T/sock" run tools -s u/h -p x 2>&1)" 'no tools that could be allowed'
+
+run parrot i 'say:so fail'
+is 'its error is the run'"'"'s' "$(result)" 'failed|so|Internal error: the model said no'
+run parrot j 'say:x say:Error: no'
+is 'a failure that is told as text is one' "$(result)" 'failed|x Error:|the agent reports a failure: Error: '
+run parrot k ''
+like 'silence is no success' "$(result)" '^failed\|\|the agent ended its turn without a word'
+
+start=$(date +%s%N)
+run parrot l 'say:done stay'
+is 'an agent that stays after its last word has succeeded' "$(result)" 'succeeded|done|'
+ms=$((($(date +%s%N) - start) / 1000000))
+ok "and is ended soon ($ms ms)" test $ms -lt 30000
+"$BIN/abctl" --socket "$T/sock" run parrot -s u/m -p 'say:on hang' --json >"$T/out" 2>"$T/err" &
+child=$!
+ok 'one that works' wait_for 20 grep -q '"text":"on ' "$T/out"
+"$BIN/abctl" --socket "$T/sock" cancel "$(events 'e[0].run')" >/dev/null
+wait "$child"
+is 'is cancelled by the protocol' "$(events '[l.result.status,l.result.exit.reason,l.result.exit.code].join()')" cancelled,cancelled,0
+ok 'nothing is left' wait_for 20 no_jail_processes
+finish
