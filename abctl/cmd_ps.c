@@ -8,7 +8,7 @@
 
 static const struct column columns[] = {
         {"RUN", "runId", CELL_TEXT},
-        {"STATUS", "status", CELL_TEXT},
+        {"STATUS", "state", CELL_TEXT},
         {"HARNESS", "harness", CELL_TEXT},
         {"USER", "userId", CELL_TEXT},
         {"GOAL", "goalId", CELL_TEXT},
@@ -65,6 +65,7 @@ static void command_row(struct jw *w, const struct json *jail)
 {
 	jw_open(w, NULL, '{');
 	jw_str(w, "status", "command");
+	jw_str(w, "state", "command");
 	jw_str(w, "sessionId", json_str(jail, "sessionId", NULL));
 	jw_str(w, "createdAt", json_str(jail, "since", NULL));
 	jail_members(w, jail);

@@ -257,6 +257,37 @@ static void on_permission(struct render *r, const struct json *event, int64_t at
 	note(r, PAINT_WARN, "? ", "asks permission: ", json_str(event, "title", ""));
 }
 
+/* What the rules of the harness allow is as if nobody had asked. */
+static void on_answered(struct render *r, const struct json *event, int64_t at)
+{
+	(void)at;
+	const char *answer = json_str(event, "answer", ""), *by = json_str(event, "by", "");
+	const char *reason = json_str(event, "reason", "");
+	bool denied = strcmp(answer, "deny") == 0;
+	if (!*answer) {
+		note(r, PAINT_DIM, "  ", "answered: ", json_str(event, "text", ""));
+	} else if (strcmp(by, "user") == 0) {
+		auto_free char *who = xasprintf(
+		        "%s, by uid %" PRId64, denied ? "" : answer, json_int(event, "uid", -1));
+		note(r, PAINT_DIM, "  ", denied ? "denied" : "allowed ", who);
+	} else if (*reason) {
+		note(r, denied ? PAINT_WARN : PAINT_DIM, "  ",
+		        denied                             ? "denied: "
+		        : strcmp(answer, "cancelled") == 0 ? "not answered: "
+		                                           : "allowed: ",
+		        reason);
+	}
+}
+
+static void on_user(struct render *r, const struct json *event, int64_t at)
+{
+	(void)at;
+	const char *text = json_str(event, "text", "");
+	end_flow(r);
+	writer_text(&r->w, PAINT_BOLD, "> ", text, strlen(text));
+	end_flow(r);
+}
+
 static void on_question(struct render *r, const struct json *event, int64_t at)
 {
 	(void)at;
@@ -369,7 +400,10 @@ static const struct {
         {"file.changed", on_file},
         {"plan.updated", on_plan},
         {"permission.asked", on_permission},
+        {"permission.answered", on_answered},
         {"question.asked", on_question},
+        {"question.answered", on_answered},
+        {"user.message", on_user},
         {"usage", on_usage},
         {"egress.denied", on_denied},
         {"limit.hit", on_limit},

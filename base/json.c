@@ -38,6 +38,15 @@ struct json *json_parse(const char *p, size_t n, struct err *e)
 	return (struct json *)(void *)c;
 }
 
+struct json *json_parse_members(const char *p, size_t n)
+{
+	auto_buf struct buf whole = BUF_INIT(n + 2);
+	(void)buf_putc(&whole, '{'); /* fits */
+	(void)buf_put(&whole, p, n);
+	(void)buf_putc(&whole, '}');
+	return json_parse(whole.p, whole.len, NULL);
+}
+
 void json_free(struct json *root)
 {
 	cJSON_Delete((cJSON *)(void *)root);

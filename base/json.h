@@ -24,6 +24,8 @@ struct json; /* a value in a tree; only the root is owned */
 
 /* Returns owned, or NULL with *e set (byte offset of the fault). */
 struct json *json_parse(const char *p, size_t n, struct err *e);
+/* The same of a fragment as jw_members takes it: the object that has these members. */
+struct json *json_parse_members(const char *p, size_t n);
 void json_free(struct json *root); /* NULL is fine */
 static inline void auto_json_(struct json **j)
 {

@@ -24,6 +24,7 @@
 	X(PERMISSION_ANSWERED, "permission.answered")                                              \
 	X(QUESTION_ASKED, "question.asked")                                                        \
 	X(QUESTION_ANSWERED, "question.answered")                                                  \
+	X(USER_MESSAGE, "user.message")                                                            \
 	X(USAGE, "usage")                                                                          \
 	X(EGRESS_DENIED, "egress.denied")                                                          \
 	X(EGRESS_GAP, "egress.gap")                                                                \

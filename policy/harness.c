@@ -211,8 +211,6 @@ static bool asks(const struct harness *h, enum harness_later which, const struct
 		return h->max_attempts > 1;
 	case HARNESS_LATER_REUSE:
 		return h->reuse == HARNESS_REUSE_SESSION;
-	case HARNESS_LATER_ASK:
-		return h->permissions == HARNESS_ASK;
 	case HARNESS_LATER_GUARDRAILS:
 		return h->nguard_input + h->nguard_output > 0;
 	case HARNESS_LATER_EGRESS:
@@ -313,6 +311,7 @@ struct harness *harness_parse(const char *file, const char *text, size_t n, harn
 	                                  .source = xstrndup(text, n),
 	                                  .timeout_ms = 600000,
 	                                  .max_attempts = 1,
+	                                  .ask_timeout_ms = 300000,
 	                                  .retry_on = 1 | 2, /* failed, timeout */
 	                                  .verify_required = true,
 	                                  .verify_timeout_ms = 120000}};

@@ -36,6 +36,8 @@ struct harness_rule { /* guardrail */
 };
 
 enum harness_permissions { HARNESS_AUTO, HARNESS_ASK, HARNESS_DENY };
+/* What is answered when nobody does. */
+enum harness_ask_default { HARNESS_ASK_DENY, HARNESS_ASK_ONCE };
 enum harness_reuse { HARNESS_REUSE_RUN, HARNESS_REUSE_SESSION };
 enum harness_user { HARNESS_USER_AGENT, HARNESS_USER_ROOT };
 
@@ -53,7 +55,6 @@ enum harness_user { HARNESS_USER_AGENT, HARNESS_USER_ROOT };
 	X(RETRY,      "retry.maxAttempts",    NULL, "a run has one attempt")                       \
 	X(REUSE,      "sandbox.reuse",        NULL, "each run has its own jail")                   \
 	X(IMAGE,      "sandbox.image",        NULL, "the policy decides on the image")             \
-	X(ASK,        "permissions",          NULL, "nobody can be asked")                         \
 	X(SECRETS,    "secrets",              NULL,                                                \
 		"secrets do not enter jails; a policy injects them outside")                       \
 	X(READ_ONLY,  "narrow.readOnly",      NULL, "workspaces are writable as a whole")          \
@@ -93,6 +94,8 @@ struct harness {
 	uint32_t retry_on;     /* bits of enum run_status names: failed 1, timeout 2, oom 4 */
 	uint64_t backoff_ms;
 	enum harness_permissions permissions;
+	uint64_t ask_timeout_ms; /* default 300000 */
+	enum harness_ask_default ask_default;
 	char **secrets;
 	struct harness_pair *env; /* values given */
 	size_t nenv;

@@ -303,9 +303,50 @@ static const struct key driver_rows[] = {
 };
 static const struct key_table driver_keys = KEY_TABLE(driver_rows);
 
-/* ---- the file ---- */
+/* ---- permissions ---- */
 
 static const char *const permission_words[] = {"auto", "ask", "deny", NULL};
+static const char *const ask_default_words[] = {"deny", "once", NULL};
+
+static const struct key permission_rows[] = {
+        {.name = "mode",
+                .type = KEY_ENUM,
+                .offset = HARNESS_AT(permissions),
+                .names = permission_words,
+                .required = true,
+                .doc = "As `permissions` with one word."},
+        {.name = "timeoutMs",
+                .type = KEY_MS,
+                .offset = HARNESS_AT(ask_timeout_ms),
+                .min = 1,
+                .max = UINT64_C(604800000),
+                .dflt = "300000",
+                .doc = "With `ask`: how long each question waits for a person."},
+        {.name = "default",
+                .type = KEY_ENUM,
+                .offset = HARNESS_AT(ask_default),
+                .names = ask_default_words,
+                .dflt = "deny",
+                .doc = "With `ask`: the answer when nobody gave one."},
+};
+static const struct key_table permission_keys = KEY_TABLE(permission_rows);
+
+static int set_permissions(const struct keys_ctx *k, const struct yaml_node *n, void *obj)
+{
+	const struct harness *h = &((struct harness_build *)obj)->h;
+	if (n->kind != YAML_MAP) {
+		struct key word = permission_rows[0];
+		word.name = n->key;
+		return keys_set(k, &word, n, obj);
+	}
+	int r = keys_apply(k, &permission_keys, n, obj);
+	if (r == 0 && h->permissions != HARNESS_ASK && n->count > 1)
+		return keys_error(
+		        k, n->line, "'permissions.timeoutMs' and 'default' belong to the mode ask");
+	return r;
+}
+
+/* ---- the file ---- */
 
 static const struct key harness_rows[] = {
         {.name = "name",
@@ -354,11 +395,13 @@ static const struct key harness_rows[] = {
         {.name = "limits", .type = KEY_MAP, .sub = &harness_limit_keys},
         {.name = "retry", .type = KEY_MAP, .sub = &harness_retry_keys},
         {.name = "permissions",
-                .type = KEY_ENUM,
-                .offset = HARNESS_AT(permissions),
-                .names = permission_words,
+                .type = KEY_OTHER,
+                .set = set_permissions,
+                .sub = &permission_keys,
+                .want = "auto, ask, deny, or a map",
                 .dflt = "auto",
-                .doc = "What happens when the agent asks before acting."},
+                .doc = "What happens when the agent asks before acting: nothing asks, a person is "
+                       "asked, or it is denied."},
         {.name = "secrets",
                 .type = KEY_LIST,
                 .offset = HARNESS_AT(secrets),

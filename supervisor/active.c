@@ -17,6 +17,7 @@
 #include "supervisor/daemon.h"
 #include "supervisor/eventlog.h"
 #include "supervisor/journal.h"
+#include "supervisor/said.h"
 #include "supervisor/seed.h"
 
 #include <assert.h>
@@ -98,6 +99,7 @@ bool active_from_agent(enum event_type t)
 	case EVENT_PERMISSION_ANSWERED:
 	case EVENT_QUESTION_ASKED:
 	case EVENT_QUESTION_ANSWERED:
+	case EVENT_USER_MESSAGE:
 	case EVENT_USAGE:
 	case EVENT_AGENT_RAW:
 	case EVENT_ERROR:
@@ -244,7 +246,12 @@ void active_step(struct run *r, enum run_event v)
 static void emit_from_driver(
         struct event_sink *sink, enum event_type t, const char *members, size_t n)
 {
-	active_emit(container_of(sink, struct run, sink), t, members, n);
+	struct run *r = container_of(sink, struct run, sink);
+	auto_buf struct buf told = BUF_INIT(LIMIT_EVENT);
+	if (r->saying && (t == EVENT_PERMISSION_ANSWERED || t == EVENT_QUESTION_ANSWERED))
+		said_retell(r->saying, members, n, &told);
+	asks_event(&r->asks, t, members, n);
+	active_emit(r, t, told.len ? told.p : members, told.len ? told.len : n);
 }
 
 struct run *active_new(void (*const *perform)(struct run *r))
@@ -257,6 +264,7 @@ struct run *active_new(void (*const *perform)(struct run *r))
 	for (int i = 0; i < 3; i++)
 		r->fds[i] = -1;
 	r->sink.emit = emit_from_driver;
+	asks_init(&r->asks);
 	r->to_stdin = (struct buf)BUF_INIT(2 * (size_t)LIMIT_PROMPT);
 	r->stderr_tail = (struct buf)BUF_INIT(2 * ACTIVE_STDERR_TAIL + 2);
 	r->result = (struct buf)BUF_INIT(LIMIT_EVENT - 4096);
@@ -265,8 +273,8 @@ struct run *active_new(void (*const *perform)(struct run *r))
 
 static bool idle(const struct run *r)
 {
-	return !r->replies && !r->deadline.inflight && !r->timer.inflight && !r->stepping &&
-	       !r->collecting;
+	return !r->replies && !r->deadline.inflight && !r->ask_timer.inflight &&
+	       !r->timer.inflight && !r->stepping && !r->collecting;
 }
 
 void active_settle(struct run *r)
@@ -285,6 +293,7 @@ void active_free(struct run *r)
 		buf_done(&r->adopted->limits);
 	free(r->adopted);
 	plan_done(&r->plan);
+	asks_done(&r->asks);
 	if (r->has_outcome)
 		driver_outcome_done(&r->outcome);
 	artifacts_result_done(&r->kept);

@@ -12,6 +12,7 @@
 #include "base/buf.h"
 #include "base/list.h"
 #include "supervisor/artifacts.h"
+#include "supervisor/asks.h"
 #include "supervisor/egress_totals.h"
 #include "supervisor/jails.h"
 #include "supervisor/loop.h"
@@ -24,6 +25,7 @@
 
 struct journal;
 struct runs;
+struct said;
 struct seed;
 
 enum { ACTIVE_STDERR_TAIL = 4000 /* bytes of stderr in the result of a run that failed */ };
@@ -80,6 +82,8 @@ struct run {
 	struct pump *pump;       /* owned */
 	struct buf to_stdin;
 	struct buf stderr_tail;
+	struct asks asks;
+	const struct said *saying; /* while the driver is told it, else NULL */
 	uint64_t output_bytes;
 	bool interrupted, exited, gone;
 	struct jail_exited exit;
@@ -98,6 +102,7 @@ struct run {
 
 	unsigned replies;           /* of agentboxd and the store, still to come */
 	struct op deadline;         /* the run's time limit */
+	struct op ask_timer;        /* until a question has waited long enough */
 	struct op timer;            /* of the state: grace, kill again, collection, retry */
 	enum run_state timer_state; /* in which it was set */
 	int64_t timer_due_ms;
@@ -133,7 +138,8 @@ void active_emit_limit(struct run *r, const char *limit, uint64_t value);
 void active_emit_disk(struct run *r, uint64_t value, uint64_t left);
 /* Likewise, of a budget: `scope` says whose. */
 void active_emit_budget(struct run *r, const char *limit, const char *scope, double value);
-/* Does this event come from the agent's output, so that a replay of it brings it again? */
+/* Does this event come from the agent's output or from what it was told, so that a replay of the
+ * journal brings it again? */
 bool active_from_agent(enum event_type t);
 
 #endif

@@ -25,6 +25,9 @@ struct http_request;
 	X(run_show)                                                                                \
 	X(run_cancel)                                                                              \
 	X(run_events)                                                                              \
+	X(run_answer)                                                                              \
+	X(run_reply)                                                                               \
+	X(run_input)                                                                               \
 	X(run_artifacts)                                                                           \
 	X(run_artifact)                                                                            \
 	X(session_create)                                                                          \

@@ -29,7 +29,15 @@ enum journal_type {
 	JOURNAL_STDOUT,    /* one read; no bytes: its end */
 	JOURNAL_STDERR,    /* likewise */
 	JOURNAL_INTERRUPT, /* the driver was told to ask the agent to stop */
+	JOURNAL_ASKED,     /* struct journal_asked: since when and until when a question waits */
+	JOURNAL_SAID,      /* a person or the harness said something to the agent: said.h */
 	JOURNAL_TYPES
+};
+
+struct journal_asked {
+	int64_t asked_ms, due_us; /* as in struct ask */
+	uint64_t question;        /* 0: a permission */
+	                          /* then its id */
 };
 
 enum { JOURNAL_WHY = 512 };

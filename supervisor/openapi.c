@@ -57,7 +57,14 @@ static const struct schema schemas[] = {
 	{ "RunAccepted", "runId:s sessionId:s status:s", NULL },
 	{ "Run",
 	  "runId:s sessionId:s userId:s goalId:s harness:s status:s state:s createdAt:s "
-	  "startedAt:s endedAt:s priority:i fromSeq:i params:{s} result:Result", NULL },
+	  "startedAt:s endedAt:s priority:i fromSeq:i params:{s} pending:[Asked] result:Result",
+	  NULL },
+	{ "Asked",
+	  "permissionId:s callId:s name:s title:s questionId:s text:s options:[s] askedAt:s "
+	  "expiresAt:s", NULL },
+	{ "Answer", "answer:s=once|always|deny", "answer" },
+	{ "Message", "text:s", "text" },
+	{ "Said", "runId:s permissionId:s questionId:s answer:s", NULL },
 	{ "RunList", "runs:[Run] cursor:s", NULL },
 	{ "Result",
 	  "runId:s sessionId:s harness:s "

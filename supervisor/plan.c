@@ -68,6 +68,12 @@ static struct driver_mcp *mcp_of(const struct harness *h)
 	return m;
 }
 
+static const enum driver_permissions permissions[] = {
+        [HARNESS_AUTO] = PERMISSIONS_AUTO,
+        [HARNESS_ASK] = PERMISSIONS_ASK,
+        [HARNESS_DENY] = PERMISSIONS_DENY,
+};
+
 static struct driver_spec spec_of(const struct harness *h, const struct agent *a,
         const struct plan_input *in, const struct driver_mcp *mcp)
 {
@@ -82,7 +88,7 @@ static struct driver_spec spec_of(const struct harness *h, const struct agent *a
 	        .mcp = mcp,
 	        .nmcp = h->nmcp,
 	        .max_turns = h->max_turns,
-	        .permissions = h->permissions == HARNESS_DENY ? PERMISSIONS_DENY : PERMISSIONS_AUTO,
+	        .permissions = permissions[h->permissions],
 	        .resume = in->resume,
 	        .command = texts(h->command),
 	        .program = a->program,
@@ -178,6 +184,10 @@ static int look_up(struct daemon *d, struct harness *h, struct found *f, struct 
 		return err_set(e, -ENOEXEC,
 		        "agent '%s' names the driver '%s', which does not exist", f->agent->name,
 		        f->agent->driver);
+	if (h->permissions == HARNESS_ASK && !f->driver->answer)
+		return err_set(e, -ENOEXEC,
+		        "harness '%s': permissions: agent '%s' has no way to ask; use auto or deny",
+		        h->name, f->agent->name);
 	f->index = policies_find(d->policies, h->policy, &f->policy, e);
 	if (f->index < 0) {
 		err_wrap(e, "harness '%s'", h->name);

@@ -351,6 +351,13 @@ int pump_write(struct pump *p, const char *bytes, size_t n, bool eof)
 	return 0;
 }
 
+int pump_room(const struct pump *p, size_t n)
+{
+	if (p->stdin_fd < 0 || p->eof)
+		return -EPIPE;
+	return p->queue.len + n > 2 * (size_t)LIMIT_PROMPT ? -ENOBUFS : 0;
+}
+
 void pump_go(struct pump *p)
 {
 	p->held = false;

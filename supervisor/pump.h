@@ -14,6 +14,7 @@
 #define SUPERVISOR_PUMP_H
 
 #include "base/buf.h"
+#include "base/err.h"
 #include "base/limits.h"
 
 #include <stdbool.h>
@@ -84,6 +85,8 @@ void pump_go(struct pump *p);
 
 /* Queues bytes for stdin (-ENOBUFS beyond LIMIT_PROMPT * 2); `eof`: close it after them. */
 int pump_write(struct pump *p, const char *bytes, size_t n, bool eof);
+/* Would it be taken?  0; -EPIPE: stdin is closed; -ENOBUFS: as above. */
+MUST_USE int pump_room(const struct pump *p, size_t n);
 bool pump_drained(const struct pump *p);
 /* Stops reading: what is not yet read is given up and drained() comes. */
 void pump_give_up(struct pump *p);

@@ -6,6 +6,7 @@
 #include "supervisor/daemon.h"
 #include "supervisor/problem.h"
 #include "supervisor/proxy_head.h"
+#include "supervisor/said.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -16,6 +17,8 @@ enum {
 	BODY_SMALL = 16 << 10,
 	/* argv and environment (LIMIT_EXEC_BLOB), escaped. */
 	BODY_EXEC = 4 * LIMIT_EXEC_BLOB,
+	/* A message, each of its bytes escaped. */
+	BODY_SAY = 6 * SAID_TEXT_MAX + 1024,
 };
 
 #define PAGE "limit cursor"
@@ -49,6 +52,12 @@ static const struct route table[] = {
 	  "Cancel a run; now=1 without asking the agent first", "now", NULL, "RunAccepted" },
 	{ "GET", "/v1/runs/{id}/events", AUTH_USER, BODY_NONE, api_run_events,
 	  "Events of a run as SSE or NDJSON", "from follow", NULL, "Event" },
+	{ "POST", "/v1/runs/{id}/permissions/{pid}", AUTH_USER, BODY_SMALL, api_run_answer,
+	  "Answer a permission that the agent of a run has asked for", NULL, "Answer", "Said" },
+	{ "POST", "/v1/runs/{id}/questions/{qid}", AUTH_USER, BODY_SAY, api_run_reply,
+	  "Answer a question of the agent of a run", NULL, "Message", "Said" },
+	{ "POST", "/v1/runs/{id}/input", AUTH_USER, BODY_SAY, api_run_input,
+	  "One more message to the agent of a run", NULL, "Message", "Said" },
 	{ "GET", "/v1/runs/{id}/artifacts", AUTH_USER, BODY_NONE, api_run_artifacts,
 	  "Artifacts of a run", NULL, NULL, "ArtifactList" },
 	{ "GET", "/v1/runs/{id}/artifacts/{path...}", AUTH_USER, BODY_NONE, api_run_artifact,

@@ -12,6 +12,7 @@
 #include "supervisor/harnesses.h"
 #include "supervisor/journal.h"
 #include "supervisor/result.h"
+#include "supervisor/runner_talk.h"
 #include "supervisor/store.h"
 
 #include <errno.h>
@@ -47,6 +48,7 @@ static void judge_outcome(struct run *r)
 	};
 	r->plan.driver->end(r->plan.run, &x, &r->outcome);
 	r->has_outcome = true;
+	runner_talk_end(r);
 	if (r->outcome.status == DRIVER_SUCCEEDED) {
 		active_judge(r, RUN_SUCCEEDED, NULL);
 		return;
@@ -200,6 +202,8 @@ void runner_end_save(struct run *r)
 {
 	if (r->deadline.inflight)
 		loop_cancel(r->d->loop, &r->deadline);
+	if (r->ask_timer.inflight)
+		loop_cancel(r->d->loop, &r->ask_timer);
 	if (!r->judged)
 		active_judge(r, RUN_FAILED, "the run ended without an outcome");
 	save(r);

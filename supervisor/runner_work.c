@@ -12,6 +12,7 @@
 #include "supervisor/eventlog.h"
 #include "supervisor/journal.h"
 #include "supervisor/policies.h"
+#include "supervisor/runner_talk.h"
 #include "supervisor/seed.h"
 
 #include <errno.h>
@@ -174,19 +175,6 @@ static void emit_started(struct run *r)
 	active_emit(r, EVENT_RUN_STARTED, b.p, b.len);
 }
 
-/* Sends what the driver put into to_stdin. */
-static void feed(struct run *r, bool eof)
-{
-	if (r->pump && (r->to_stdin.len || eof)) {
-		int rc = pump_write(r->pump, r->to_stdin.p, r->to_stdin.len, eof);
-		if (rc < 0) {
-			active_judge(r, RUN_FAILED, "the agent does not read its input");
-			active_step(r, RUN_EVENT_END);
-		}
-	}
-	buf_clear(&r->to_stdin);
-}
-
 static void keep_stderr(struct run *r, const char *p, size_t n)
 {
 	struct buf *b = &r->stderr_tail;
@@ -223,17 +211,10 @@ static void on_line(void *ctx, enum pump_stream s, const char *p, size_t n, bool
 	}
 	bool eof = false;
 	r->plan.driver->line(r->plan.run, p, n, whole, &r->to_stdin, &eof);
-	feed(r, eof);
+	runner_talk_feed(r, eof);
 	if (eof && r->plan.driver->over_at_eof && r->state == RUN_STATE_RUNNING)
 		active_timer(r, LINGER_MS, lingers);
-}
-
-/* Before anything is made of the bytes: see journal.h. */
-static void keep(struct run *r, enum journal_type t, const void *p, size_t n)
-{
-	struct err e;
-	if (r->journal && !r->replaying && journal_put(r->journal, t, p, n, &e) < 0)
-		log_warn("r=%s: %s; it ends with this supervisor", r->id, e.text);
+	runner_talk_mind(r);
 }
 
 static void mind_output(struct run *r)
@@ -249,7 +230,7 @@ static void mind_output(struct run *r)
 static void on_bytes(void *ctx, enum pump_stream s, const char *p, size_t n)
 {
 	struct run *r = ctx;
-	keep(r, s == PUMP_STDOUT ? JOURNAL_STDOUT : JOURNAL_STDERR, p, n);
+	runner_talk_keep(r, s == PUMP_STDOUT ? JOURNAL_STDOUT : JOURNAL_STDERR, p, n);
 	r->output_bytes += n;
 	if (!r->replaying)
 		r->d->stats.output_bytes += n;
@@ -328,7 +309,7 @@ static void begin_journal(struct run *r)
 	auto_buf struct buf b = BUF_INIT(2 * (size_t)LIMIT_YAML_FILE);
 	(void)buf_put(&b, h->file, strlen(h->file) + 1); /* fits: a path and a file of its limit */
 	(void)buf_puts(&b, h->source);
-	keep(r, JOURNAL_HARNESS, b.p, b.len);
+	runner_talk_keep(r, JOURNAL_HARNESS, b.p, b.len);
 }
 
 /* Tells the driver to begin. */
@@ -341,7 +322,7 @@ static void begin(struct run *r)
 		active_step(r, RUN_EVENT_END);
 		return;
 	}
-	feed(r, eof);
+	runner_talk_feed(r, eof);
 }
 
 void runner_work_pump(struct run *r)
@@ -370,8 +351,12 @@ static int replay(void *ctx, enum journal_type t, const char *p, size_t n)
 	case JOURNAL_INTERRUPT:
 		r->interrupted = true;
 		if (r->plan.driver->interrupt(r->plan.run, &r->to_stdin))
-			feed(r, false);
+			runner_talk_feed(r, false);
 		return 0;
+	case JOURNAL_ASKED:
+		return runner_talk_asked_again(r, p, n);
+	case JOURNAL_SAID:
+		return runner_talk_say_again(r, p, n);
 	case JOURNAL_HARNESS:
 	case JOURNAL_TYPES:
 		return 0;
@@ -413,6 +398,7 @@ void runner_work_resume(struct run *r)
 	memset(kept->reading, 0, sizeof(kept->reading));
 	pump_go(r->pump);
 	mind_output(r);
+	runner_talk_mind(r);
 }
 
 void runner_work_catch_up(struct run *r)
@@ -455,9 +441,9 @@ static void grace_over(struct run *r)
 void runner_work_interrupt(struct run *r)
 {
 	r->interrupted = true;
-	keep(r, JOURNAL_INTERRUPT, "", 0);
+	runner_talk_keep(r, JOURNAL_INTERRUPT, "", 0);
 	if (r->plan.driver->interrupt(r->plan.run, &r->to_stdin))
-		feed(r, false);
+		runner_talk_feed(r, false);
 	else
 		jails_signal(r->d->jails, r->watch.jail, r->exec, SIGTERM);
 	active_timer(r, GRACE_MS, grace_over);

@@ -16,6 +16,7 @@
 #include "supervisor/plan.h"
 #include "supervisor/policies.h"
 #include "supervisor/runner.h"
+#include "supervisor/runner_talk.h"
 #include "supervisor/runner_work.h"
 #include "supervisor/runs_private.h"
 #include "supervisor/store.h"
@@ -367,17 +368,21 @@ void runs_create(struct runs *rs, const struct run_request *q, runs_created_fn *
 
 /* ---- steering ---- */
 
+/* 0: it is on its way into or out of memory; -ENOENT; or it has ended: `ended`. */
+static int not_active(struct runs *rs, const char *id, int ended, struct err *e)
+{
+	struct run_info info;
+	int rc = runs_info(rs, id, &info, e);
+	if (rc == 0 && info.finished)
+		rc = err_set(e, ended, "run %s has ended: %s", id, info.status);
+	return rc;
+}
+
 int runs_cancel(struct runs *rs, const char *id, bool now, struct err *e)
 {
 	struct run *r = runs_active(rs, id);
-	if (!r) {
-		struct run_info info;
-		int rc = runs_info(rs, id, &info, e);
-		return rc < 0 ? rc
-		       : info.finished
-		               ? err_set(e, -EALREADY, "run %s has ended: %s", id, info.status)
-		               : 0;
-	}
+	if (!r)
+		return not_active(rs, id, -EALREADY, e);
 	active_judge(r, RUN_CANCELLED, NULL);
 	bool waiting = r->job.waiting;
 	if (waiting)
@@ -386,6 +391,15 @@ int runs_cancel(struct runs *rs, const char *id, bool now, struct err *e)
 	if (waiting)
 		runs_schedule(rs);
 	return 0;
+}
+
+int runs_say(struct runs *rs, const char *id, const struct said *s, struct err *e)
+{
+	struct run *r = runs_active(rs, id);
+	if (r)
+		return runner_talk_say(r, s, e);
+	int rc = not_active(rs, id, -EBUSY, e);
+	return rc < 0 ? rc : err_set(e, -EBUSY, "run %s is about to begin or to end", id);
 }
 
 int runs_keep_session(struct runs *rs, const char *id, struct session **ret, struct err *e)

@@ -24,6 +24,7 @@
 struct daemon;
 struct runs;
 struct run;
+struct said;
 
 struct run_request {
 	const char *user, *goal, *harness;
@@ -63,6 +64,10 @@ MUST_USE int runs_info(struct runs *r, const char *id, struct run_info *ret, str
 /* `now`: without asking the agent first.  0, also when it is already being cancelled; -ENOENT;
  * -EALREADY when it has ended. */
 MUST_USE int runs_cancel(struct runs *r, const char *id, bool now, struct err *e);
+
+/* Tells the agent of a run.  As runner_talk_say; -ENOENT also without such a run, -EBUSY also when
+ * it has ended. */
+MUST_USE int runs_say(struct runs *r, const char *id, const struct said *s, struct err *e);
 
 /* A command wants the session's workspace for itself: its runs wait until runs_let_session.
  * -ENOENT; -EBUSY while one of them runs or another command has it. */

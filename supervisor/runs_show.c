@@ -42,6 +42,12 @@ static const char *status_of(struct runs *rs, const struct store_run *x)
 	return r->slot_us ? "running" : "queued";
 }
 
+/* For a person: it works, and has asked something. */
+static bool waits(const struct run *r)
+{
+	return r->state == RUN_STATE_RUNNING && r->asks.nopen;
+}
+
 static void show(void *ctx, const struct store_run *x)
 {
 	struct showing *v = ctx;
@@ -54,7 +60,7 @@ static void show(void *ctx, const struct store_run *x)
 	jw_str(&v->w, "harness", x->harness);
 	jw_str(&v->w, "status", status_of(v->runs, x));
 	if (r)
-		jw_str(&v->w, "state", run_state_name(r->state));
+		jw_str(&v->w, "state", waits(r) ? "waiting" : run_state_name(r->state));
 	when(&v->w, "createdAt", x->created_ms);
 	when(&v->w, "startedAt", x->started_ms);
 	when(&v->w, "endedAt", x->ended_ms);
@@ -62,6 +68,11 @@ static void show(void *ctx, const struct store_run *x)
 	jw_int(&v->w, "fromSeq", (int64_t)x->from_seq);
 	if (v->whole && x->params)
 		jw_raw(&v->w, "params", x->params, strlen(x->params));
+	if (v->whole && r && waits(r)) {
+		jw_open(&v->w, "pending", '[');
+		asks_show(&r->asks, &v->w, clock_wall_ms(), clock_mono_us());
+		jw_close(&v->w, ']');
+	}
 	if (v->whole && x->result)
 		jw_raw(&v->w, "result", x->result, strlen(x->result));
 	jw_close(&v->w, '}');

@@ -27,13 +27,14 @@ static char *render_file(const char *name, const struct render_options *o)
 	return buf_take(&out);
 }
 
-static void plain(void)
+static void plain(const char *name, const char *what)
 {
 	struct render_options o = {.width = 0};
-	auto_free char *want = NULL, *got = render_file("claude", &o);
+	auto_free char *want = NULL, *got = render_file(name, &o);
+	auto_free char *path = xasprintf("tests/fixtures/render/%s.txt", name);
 	size_t n = 0;
-	must(file_slurp("tests/fixtures/render/claude.txt", 1 << 20, &want, &n) == 0, "expected");
-	is_str(got, want, "a run as plain text");
+	must(file_slurp(path, 1 << 20, &want, &n) == 0, "expected");
+	is_str(got, want, "%s as plain text", what);
 }
 
 /* What a terminal of `width` columns shows in the end: enough of one for what we send. */
@@ -193,7 +194,8 @@ static void refusals(void)
 int main(void)
 {
 	refusals();
-	plain();
+	plain("claude", "a run");
+	plain("asks", "what is asked and said");
 	live();
 	hostile();
 	edge();

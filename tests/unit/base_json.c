@@ -70,8 +70,19 @@ static void writing(void)
 	ok(back != NULL, "what is written can be read");
 }
 
+static void members(void)
+{
+	static const char text[] = "\"a\":1,\"b\":[2]more";
+	auto_json struct json *j = json_parse_members(text, sizeof(text) - 5);
+	ok(json_int(j, "a", 0) == 1 && json_is_array(json_get(j, "b")), "members without braces");
+	auto_json struct json *none = json_parse_members("", 0);
+	ok(json_is_object(none) && !json_first(none), "none");
+	ok(!json_parse_members("}{", 2), "what is more than an object");
+}
+
 int main(void)
 {
+	members();
 	reading();
 	refusing();
 	writing();

@@ -54,17 +54,35 @@ static void full(void)
 	ok(h->nenv == 2, "env");
 	is_str(h->env[1].value, "3", "a number is a text there");
 	ok(h->retry_on == (1 | 4) && h->max_attempts == 2, "retry");
+	ok(h->permissions == HARNESS_ASK && h->ask_timeout_ms == 300000 &&
+	                h->ask_default == HARNESS_ASK_DENY,
+	        "permissions as a word");
 	ok(!h->verify_required && h->nguard_output == 1 && h->guard_output[0].in_artifacts,
 	        "checks");
 	ok(harness_unsupported(h, NULL, NULL, &e) == -ENOEXEC, "much of it is not executed");
 	printf("# %s\n", e.text);
 	notes = 0;
 	(void)!harness_unsupported(h, note, NULL, &e);
-	ok(notes == 12, "each such key is named (%d)", notes);
+	ok(notes == 11, "each such key is named (%d)", notes);
 	struct harness *again = harness_ref(h);
 	harness_unref(h);
 	is_str(again->backend, "claude", "alive while referenced");
 	harness_unref(again);
+}
+
+static void permissions(void)
+{
+	static const char text[] =
+	        "---\nbackend: claude\n"
+	        "permissions: { mode: ask, timeoutMs: 5000, default: once }\n---\n";
+	struct err e = {0};
+	struct harness *h = harness_parse("p.md", text, sizeof(text) - 1, NULL, NULL, &e);
+	must(h != NULL, "permissions as a map: %s", e.text);
+	ok(h->permissions == HARNESS_ASK && h->ask_timeout_ms == 5000 &&
+	                h->ask_default == HARNESS_ASK_ONCE,
+	        "has its members");
+	ok(harness_unsupported(h, NULL, NULL, &e) == 0, "and is executed");
+	harness_unref(h);
 }
 
 static void original(void)
@@ -131,6 +149,7 @@ static void odd(void)
 int main(void)
 {
 	full();
+	permissions();
 	original();
 	bundled();
 	odd();

@@ -1,0 +1,27 @@
+/*
+ * say.h - telling an agent that works: answers to what it asks, and messages.
+ *
+ * Each returns the exit code, after having said what came of it.
+ */
+#ifndef ABCTL_SAY_H
+#define ABCTL_SAY_H
+
+#include "abctl/verb.h"
+#include "base/err.h"
+
+#include <stddef.h>
+
+enum say_kind { SAY_PERMISSION, SAY_QUESTION };
+
+/* `id` NULL: the only one that is open.  `answer`: once, always or deny. */
+MUST_USE int say_permission(
+        const struct cli *cli, const char *run, const char *id, const char *answer);
+/* As the answer to a question (`id` as above), or as a message. */
+MUST_USE int say_reply(
+        const struct cli *cli, const char *run, const char *id, const char *text, size_t n);
+MUST_USE int say_message(const struct cli *cli, const char *run, const char *text, size_t n);
+
+/* An operand that is a text, or '-' for all of stdin.  *ret is owned. */
+MUST_USE int say_text(const char *operand, char **ret, size_t *ret_len);
+
+#endif
