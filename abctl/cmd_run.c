@@ -1,11 +1,9 @@
 #include "abctl/fail.h"
 #include "abctl/follow.h"
-#include "abctl/neutral.h"
-#include "abctl/pairs.h"
 #include "abctl/query.h"
+#include "abctl/start.h"
 #include "abctl/verb.h"
 #include "base/fd.h"
-#include "base/id.h"
 #include "base/limits.h"
 #include "base/mem.h"
 
@@ -62,65 +60,32 @@ static int read_prompt(const struct run_args *a, char **ret, size_t *ret_len)
 	return r < 0 ? fail_usage("%s: %s", a->file ? a->file : "stdin", strerror(-r)) : 0;
 }
 
-/* The body of POST /v1/runs. */
-static int write_request(struct buf *body, const struct run_args *a, const char *harness)
-{
-	const char *slash = a->session ? strchr(a->session, '/') : NULL;
-	if (!slash || slash == a->session || !slash[1])
-		return fail_usage("give the session as -s USER/GOAL");
-	auto_free char *user = xstrndup(a->session, (size_t)(slash - a->session));
-	auto_free char *prompt = NULL;
-	size_t len = 0;
-	int r = read_prompt(a, &prompt, &len);
-	if (r)
-		return r;
-	if (!neutral_is_text(prompt, len))
-		return fail_usage("the prompt is not UTF-8 text");
-	/* Asking twice after a lost answer must not start two runs. */
-	char key[ID_MAX];
-	id_new("cli", key);
-	struct jw w = JW_INIT(body);
-	jw_open(&w, NULL, '{');
-	jw_open(&w, "session", '{');
-	jw_str(&w, "userId", user);
-	jw_str(&w, "goalId", slash + 1);
-	jw_close(&w, '}');
-	jw_str(&w, "harness", harness);
-	jw_bytes(&w, "prompt", prompt, len);
-	jw_str(&w, "idempotencyKey", a->key ? a->key : key);
-	if (a->priority)
-		jw_int(&w, "priority", a->priority);
-	r = pairs_object(&w, "params", "param", &a->params);
-	jw_close(&w, '}');
-	if (r == 0 && body->failed)
-		r = fail_usage("the request is larger than %d bytes", LIMIT_HTTP_BODY);
-	return r;
-}
-
 static int run(struct cli *cli, const void *args, int argc, char **argv)
 {
 	(void)argc;
 	const struct run_args *a = args;
-	auto_buf struct buf body = BUF_INIT(LIMIT_HTTP_BODY);
-	int r = write_request(&body, a, argv[0]);
-	if (r)
-		return r;
-	struct client_request req = {
-	        .method = "POST", .path = "/v1/runs", .body = body.p, .body_len = body.len};
+	struct start s = {.session = a->session,
+	        .harness = argv[0],
+	        .key = a->key,
+	        .priority = a->priority,
+	        .params = &a->params};
+	auto_free char *prompt = NULL;
 	auto_json struct json *j = NULL;
-	r = query_send(cli, &req, &j);
+	int r = read_prompt(a, &prompt, &s.prompt_len);
+	s.prompt = prompt;
+	if (r == 0)
+		r = start_run(cli, &s, &j);
 	if (r)
 		return r;
 	const char *id = json_str(j, "runId", "");
-	if (!id_valid(id, "run"))
-		return fail_system("the daemon's answer names no run");
 	if (a->detach && cli->json)
 		query_print(j);
 	else if (a->detach)
 		puts(id);
 	if (a->detach)
 		return EXIT_DONE;
-	struct follow_options o = {.run = id, .live = true, .lines = cli->json, .cancels = true};
+	struct follow_options o = {
+	        .run = id, .live = true, .lines = cli->json, .cancels = true, .asks = true};
 	return follow_run(cli, &o);
 }
 
@@ -131,6 +96,9 @@ const struct verb cmd_run = {
         .help = "Starts a run and shows what the agent does until it is done. On a terminal\n"
                 "a status line tells elapsed time, tokens and cost; otherwise the output is plain\n"
                 "text, and with --json one event a line, run.done last.\n\n"
+                "What the agent asks is answered with a key (y, a or n) on a terminal; elsewhere "
+                "it\n"
+                "says how to answer.\n\n"
                 "Ctrl-C cancels the run and waits for its end; a second one leaves at once.\n"
                 "Exits 0 when the run succeeded, 1 when it did not, 111 when it could not be "
                 "started.\n",

@@ -5,10 +5,12 @@
  * the second one leaves at once.
  */
 #include "abctl/follow.h"
+#include "abctl/ask.h"
 #include "abctl/client.h"
 #include "abctl/fail.h"
 #include "abctl/query.h"
 #include "abctl/render.h"
+#include "abctl/say.h"
 #include "abctl/term.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -37,6 +39,8 @@ struct follow {
 	const struct cli *cli;
 	const struct follow_options *o;
 	struct render *render; /* owned; NULL with o->lines */
+	struct ask *ask;       /* owned; NULL without o->asks */
+	bool deaf;             /* the agent does not hear messages now */
 	struct buf out;        /* owned: for stdout */
 	int signals;           /* owned */
 	int64_t last;          /* number of the last event seen */
@@ -89,6 +93,10 @@ static void event(struct follow *f, const char *text, size_t n)
 		return;
 	if (seq)
 		f->last = seq;
+	if (f->ask)
+		ask_event(f->ask, j);
+	if (strcmp(json_str(j, "type", ""), "run.started") == 0)
+		f->deaf = false; /* what was typed before that may be heard now */
 	if (f->render) {
 		render_event(f->render, j, clock_mono_ms(), &f->out);
 	} else {
@@ -104,6 +112,29 @@ static void event(struct follow *f, const char *text, size_t n)
 	f->code = ending(json_get(j, "result"));
 }
 
+/* ---- what is typed ---- */
+
+static bool wants_stdin(const struct follow *f)
+{
+	return (f->ask && ask_wants_key(f->ask)) ||
+	       (f->o->input && !f->o->input->ended && !f->deaf);
+}
+
+static void send_lines(struct follow *f)
+{
+	size_t n;
+	const char *p;
+	while (!f->deaf && f->leave < 0 && (p = lines_peek(f->o->input, &n))) {
+		int r = n ? say_try(f->cli, f->o->run, p, n) : 0;
+		if (r == SAY_LATER)
+			f->deaf = true;
+		else if (r)
+			f->leave = r;
+		else
+			lines_take(f->o->input);
+	}
+}
+
 static void events(struct follow *f, struct client *c)
 {
 	if (f->render)
@@ -114,6 +145,10 @@ static void events(struct follow *f, struct client *c)
 		if (text)
 			event(f, text, n - (size_t)(text - line));
 	}
+	if (f->ask && !f->done)
+		ask_put(f->ask, &f->out);
+	if (f->o->input && !f->done)
+		send_lines(f);
 	if (f->render)
 		render_status(f->render, clock_mono_ms(), &f->out);
 	flush(f);
@@ -163,6 +198,19 @@ static void interrupted(struct follow *f)
 		        f->o->run);
 }
 
+static void typed(struct follow *f)
+{
+	if (f->ask && ask_wants_key(f->ask)) {
+		ask_read(f->ask);
+		return;
+	}
+	int r = lines_read(f->o->input);
+	if (r < 0)
+		f->leave = fail_system("stdin: %s", strerror(-r));
+	else
+		send_lines(f);
+}
+
 /* Waits for the socket (or only for time when c is NULL), serving signals and the spinner. */
 static bool ready(struct follow *f, struct client *c, int ms)
 {
@@ -176,10 +224,13 @@ static bool ready(struct follow *f, struct client *c, int ms)
 		struct pollfd p[] = {
 		        {.fd = f->signals, .events = POLLIN},
 		        {.fd = c ? client_fd(c) : -1, .events = POLLIN},
+		        {.fd = wants_stdin(f) ? STDIN_FILENO : -1, .events = POLLIN},
 		};
 		int n = poll(p, ARRAY_LEN(p), wait);
 		if (n > 0 && p[0].revents)
 			interrupted(f);
+		if (n > 0 && p[2].revents)
+			typed(f);
 		if (n > 0 && p[1].revents)
 			return true;
 		if (n == 0 && f->live) {
@@ -283,23 +334,33 @@ static void follow(struct follow *f)
 	}
 }
 
-static int watch_signals(struct err *e)
+static int watch_signals(sigset_t *ret_before, struct err *e)
 {
 	sigset_t set;
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGWINCH);
-	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+	if (sigprocmask(SIG_BLOCK, &set, ret_before) < 0)
 		return err_errno(e, "sigprocmask");
 	int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	return fd < 0 ? err_errno(e, "signalfd") : fd;
 }
 
+/* What came for this run is not for what is done next. */
+static void unwatch_signals(int fd, const sigset_t *before)
+{
+	struct signalfd_siginfo si;
+	while (read(fd, &si, sizeof(si)) == sizeof(si))
+		;
+	(void)sigprocmask(SIG_SETMASK, before, NULL); /* a mask that was in force */
+}
+
 int follow_run(const struct cli *cli, const struct follow_options *o)
 {
 	struct err e = {0};
-	auto_close int signals = watch_signals(&e);
+	sigset_t before;
+	auto_close int signals = watch_signals(&before, &e);
 	if (signals < 0)
 		return fail_system("%s", e.text);
 	struct follow f = {.cli = cli,
@@ -314,7 +375,10 @@ int follow_run(const struct cli *cli, const struct follow_options *o)
 		struct render_options ro = {t.colour, f.live, t.tty && t.utf8, t.width};
 		f.render = render_new(&ro);
 	}
+	f.ask = o->asks ? ask_new(cli, o->run) : NULL;
 	follow(&f);
+	ask_free(f.ask);
+	unwatch_signals(signals, &before);
 	if (f.render && f.leave < 0)
 		render_hide(f.render, &f.out);
 	if (f.out.len && f.leave < 0)

@@ -4,6 +4,7 @@
 #ifndef ABCTL_FOLLOW_H
 #define ABCTL_FOLLOW_H
 
+#include "abctl/lines.h"
 #include "abctl/verb.h"
 
 #include <stdint.h>
@@ -14,6 +15,10 @@ struct follow_options {
 	bool live;    /* wait for more until run.done; false: what there is */
 	bool lines;   /* events as stored, one a line, instead of the rendering */
 	bool cancels; /* Ctrl-C cancels the run first; false: it only leaves */
+	bool asks;    /* what the agent asks is put to whoever follows: ask.h */
+	/* Lines of the terminal go to the agent as messages; what it does not hear stays.  NULL:
+	 * stdin is not for it. */
+	struct lines *input;
 };
 
 /* abctl's exit code: 0 when the run succeeded (or nothing says otherwise yet), 1 when not. */

@@ -66,11 +66,10 @@ static int only_one(const struct cli *cli, const char *run, enum say_kind kind, 
 
 /* ---- saying ---- */
 
-static int post(const struct cli *cli, const char *path, const char *member, const char *text,
-        size_t n, const char *done)
+/* Checks and writes {member: text}. */
+static int write_body(struct buf *body, const char *member, const char *text, size_t n)
 {
-	auto_buf struct buf body = BUF_INIT(6 * (size_t)TEXT_MAX + 1024);
-	struct jw w = JW_INIT(&body);
+	struct jw w = JW_INIT(body);
 	if (n > TEXT_MAX)
 		return fail_usage("the text is larger than %d bytes", TEXT_MAX);
 	if (!neutral_is_text(text, n))
@@ -78,9 +77,30 @@ static int post(const struct cli *cli, const char *path, const char *member, con
 	jw_open(&w, NULL, '{');
 	jw_bytes(&w, member, text, n);
 	jw_close(&w, '}');
+	return 0;
+}
+
+#define BODY BUF_INIT(6 * (size_t)TEXT_MAX + 1024)
+
+static void write_path(struct buf *path, const char *run, const char *segment, const char *id)
+{
+	buf_puts(path, "/v1/runs/");
+	query_encode(path, run);
+	buf_printf(path, "/%s", segment);
+	if (!id)
+		return;
+	buf_putc(path, '/');
+	query_encode(path, id);
+}
+
+static int post(const struct cli *cli, const char *path, const struct buf *body, const char *done)
+{
 	struct client_request req = {
-	        .method = "POST", .path = path, .body = body.p, .body_len = body.len};
-	return query_say(cli, &req, "%s", done);
+	        .method = "POST", .path = path, .body = body->p, .body_len = body->len};
+	if (done)
+		return query_say(cli, &req, "%s", done);
+	auto_json struct json *j = NULL;
+	return query_send(cli, &req, &j);
 }
 
 static int answer(const struct cli *cli, const char *run, enum say_kind kind, const char *id,
@@ -90,17 +110,22 @@ static int answer(const struct cli *cli, const char *run, enum say_kind kind, co
 	int r = found ? 0 : only_one(cli, run, kind, &found);
 	if (r || !found)
 		return r;
-	id = found;
-	auto_buf struct buf path = BUF_INIT(QUERY_PATH_MAX);
-	buf_puts(&path, "/v1/runs/");
-	query_encode(&path, run);
-	buf_printf(&path, "/%s/", kinds[kind].segment);
-	query_encode(&path, id);
-	auto_buf struct buf done = BUF_INIT(QUERY_PATH_MAX);
-	neutral_line(&done, id, strlen(id));
-	buf_puts(&done, kind == SAY_PERMISSION ? ": " : ": answered");
-	buf_puts(&done, kind == SAY_PERMISSION ? text : "");
-	return post(cli, path.p, kind == SAY_PERMISSION ? "answer" : "text", text, n, done.p);
+	bool permission = kind == SAY_PERMISSION;
+	auto_buf struct buf path = BUF_INIT(QUERY_PATH_MAX), body = BODY,
+	                    done = BUF_INIT(QUERY_PATH_MAX);
+	write_path(&path, run, kinds[kind].segment, found);
+	neutral_line(&done, found, strlen(found));
+	buf_printf(&done, ": %s", permission ? text : "answered");
+	r = write_body(&body, permission ? "answer" : "text", text, n);
+	return r ? r : post(cli, path.p, &body, done.p);
+}
+
+int say_answer_quietly(const struct cli *cli, const char *run, const char *id, const char *word)
+{
+	auto_buf struct buf path = BUF_INIT(QUERY_PATH_MAX), body = BODY;
+	write_path(&path, run, kinds[SAY_PERMISSION].segment, id);
+	int r = write_body(&body, "answer", word, strlen(word));
+	return r ? r : post(cli, path.p, &body, NULL);
 }
 
 int say_permission(const struct cli *cli, const char *run, const char *id, const char *word)
@@ -115,11 +140,28 @@ int say_reply(const struct cli *cli, const char *run, const char *id, const char
 
 int say_message(const struct cli *cli, const char *run, const char *text, size_t n)
 {
-	auto_buf struct buf path = BUF_INIT(QUERY_PATH_MAX);
-	buf_puts(&path, "/v1/runs/");
-	query_encode(&path, run);
-	buf_puts(&path, "/input");
-	return post(cli, path.p, "text", text, n, "sent");
+	auto_buf struct buf path = BUF_INIT(QUERY_PATH_MAX), body = BODY;
+	write_path(&path, run, "input", NULL);
+	int r = write_body(&body, "text", text, n);
+	return r ? r : post(cli, path.p, &body, "sent");
+}
+
+int say_try(const struct cli *cli, const char *run, const char *text, size_t n)
+{
+	struct err e = {0};
+	auto_buf struct buf path = BUF_INIT(QUERY_PATH_MAX), body = BODY;
+	write_path(&path, run, "input", NULL);
+	int r = write_body(&body, "text", text, n);
+	if (r)
+		return r;
+	struct client_request req = {
+	        .method = "POST", .path = path.p, .body = body.p, .body_len = body.len};
+	auto_client struct client *c = client_open(cli->socket, &req, &e);
+	int status = c ? client_status(c, &e) : e.code;
+	return status < 0      ? query_failed(&e)
+	       : status == 409 ? SAY_LATER
+	       : status < 300  ? 0
+	                       : query_refused(c);
 }
 
 int say_text(const char *operand, char **ret, size_t *ret_len)

@@ -21,6 +21,13 @@ MUST_USE int say_reply(
         const struct cli *cli, const char *run, const char *id, const char *text, size_t n);
 MUST_USE int say_message(const struct cli *cli, const char *run, const char *text, size_t n);
 
+/* Without a word of what came of it, unless it failed. */
+MUST_USE int say_answer_quietly(
+        const struct cli *cli, const char *run, const char *id, const char *answer);
+/* Likewise a message; SAY_LATER: the agent does not hear it now. */
+enum { SAY_LATER = -1 };
+MUST_USE int say_try(const struct cli *cli, const char *run, const char *text, size_t n);
+
 /* An operand that is a text, or '-' for all of stdin.  *ret is owned. */
 MUST_USE int say_text(const char *operand, char **ret, size_t *ret_len);
 

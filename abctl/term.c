@@ -49,6 +49,17 @@ int term_raw(int fd, struct termios *saved)
 	return tcsetattr(fd, TCSADRAIN, &raw) < 0 ? -errno : 0;
 }
 
+int term_keys(int fd, struct termios *saved)
+{
+	if (tcgetattr(fd, saved) < 0)
+		return -errno;
+	struct termios keys = *saved;
+	keys.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+	keys.c_cc[VMIN] = 1;
+	keys.c_cc[VTIME] = 0;
+	return tcsetattr(fd, TCSADRAIN, &keys) < 0 ? -errno : 0;
+}
+
 void term_restore(int fd, const struct termios *saved)
 {
 	tcsetattr(fd, TCSADRAIN, saved);

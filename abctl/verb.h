@@ -42,7 +42,7 @@ struct verb {
 
 /* One a file, cmd_*.c. */
 extern const struct verb cmd_run, cmd_jail, cmd_exec, cmd_forward, cmd_ps, cmd_runs, cmd_show,
-        cmd_logs, cmd_cancel, cmd_approve, cmd_deny, cmd_answer, cmd_send, cmd_artifacts,
+        cmd_logs, cmd_cancel, cmd_approve, cmd_deny, cmd_answer, cmd_send, cmd_chat, cmd_artifacts,
         cmd_sessions, cmd_session, cmd_harness, cmd_policy, cmd_egress, cmd_doctor, cmd_stats,
         cmd_metrics, cmd_reload, cmd_version, cmd_completion, cmd_help;
 

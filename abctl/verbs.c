@@ -8,6 +8,7 @@
 /* In the order of the overview: what one does most comes first. */
 const struct verb *const verbs[] = {
         &cmd_run,
+        &cmd_chat,
         &cmd_jail,
         &cmd_exec,
         &cmd_forward,
