@@ -107,7 +107,8 @@ prove_agent() {
 	ok 'the daemon' configure "$1" "$2" "$3" "$4" "${5:-}" || finish
 	abctl run go -s u/g -p 'Write out/hello.txt.' --json >"$T/events" 2>"$T/err" &
 	local run=$! wire
-	ok 'it asks the model' wait_for 120 asked 0 || finish
+	# opencode first asks a package registry in vain, again and again: half a minute, on a busy machine over two
+	ok 'it asks the model' wait_for 300 asked 0 || finish
 	python3 tests/integration/wire.py "$(jail_processes | awk 'END { print $2 }')" "$T/wire" >"$T/wire.out" 2>&1 &
 	wire=$!
 	HELPERS+=("$wire")
