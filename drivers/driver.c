@@ -8,6 +8,8 @@ static const struct driver *const drivers[] = {
         &driver_claude,
         &driver_codex,
         &driver_codex_exec,
+        &driver_pi,
+        &driver_pi_json,
         &driver_acp,
 };
 

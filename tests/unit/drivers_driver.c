@@ -13,7 +13,8 @@ static void test_table(void)
 	ok(driver_find("exec") == &driver_exec && driver_find("claude") == &driver_claude &&
 	                driver_find("codex") == &driver_codex &&
 	                driver_find("codex-exec") == &driver_codex_exec &&
-	                driver_find("acp") == &driver_acp,
+	                driver_find("acp") == &driver_acp && driver_find("pi") == &driver_pi &&
+	                driver_find("pi-json") == &driver_pi_json,
 	        "found");
 	ok(!driver_find("Exec") && !driver_find(""), "not found");
 	size_t n = 0;
@@ -25,7 +26,7 @@ static void test_table(void)
 		        "%s is complete", d->name);
 		d->close(NULL);
 	}
-	ok(n == 5, "%zu drivers", n);
+	ok(n == 7, "%zu drivers", n);
 	for (int t = 0; t < EVENT_COUNT; t++)
 		ok(event_by_name(event_name((enum event_type)t)) == t, "%s",
 		        event_name((enum event_type)t));
