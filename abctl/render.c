@@ -264,7 +264,7 @@ static void on_answered(struct render *r, const struct json *event, int64_t at)
 	const char *answer = json_str(event, "answer", ""), *by = json_str(event, "by", "");
 	const char *reason = json_str(event, "reason", "");
 	bool denied = strcmp(answer, "deny") == 0;
-	if (!*answer) {
+	if (!*answer && !*reason) {
 		note(r, PAINT_DIM, "  ", "answered: ", json_str(event, "text", ""));
 	} else if (strcmp(by, "user") == 0) {
 		auto_free char *who = xasprintf(
@@ -272,9 +272,9 @@ static void on_answered(struct render *r, const struct json *event, int64_t at)
 		note(r, PAINT_DIM, "  ", denied ? "denied" : "allowed ", who);
 	} else if (*reason) {
 		note(r, denied ? PAINT_WARN : PAINT_DIM, "  ",
-		        denied                             ? "denied: "
-		        : strcmp(answer, "cancelled") == 0 ? "not answered: "
-		                                           : "allowed: ",
+		        denied                                         ? "denied: "
+		        : !*answer || strcmp(answer, "cancelled") == 0 ? "not answered: "
+		                                                       : "allowed: ",
 		        reason);
 	}
 }

@@ -359,6 +359,10 @@ bool acp_reply(struct driver_run *r, const char *question_id, const char *p, siz
 	struct acp_asked q;
 	if (r->state != ACP_PROMPT || !take_asked(r, question_id, true, &q))
 		return false;
+	if (!p) {
+		cancel(r, &q, "harness", to_stdin);
+		return true;
+	}
 	auto_free char *text = xstrndup(p, n);
 	auto_buf struct buf content = BUF_INIT(to_stdin->limit);
 	struct jw v = JW_INIT(&content);

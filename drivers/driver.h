@@ -132,8 +132,8 @@ struct driver {
 	 * open.  NULL: this driver never asks. */
 	bool (*answer)(struct driver_run *r, const char *permission_id, enum driver_answer a,
 	        struct buf *to_stdin);
-	/* What a person says to question.asked; emits question.answered.  false: no such question
-	 * is open.  NULL: this driver never asks any. */
+	/* What a person says to question.asked (p NULL: nobody does); emits question.answered.
+	 * false: no such question is open.  NULL: this driver never asks any. */
 	bool (*reply)(struct driver_run *r, const char *question_id, const char *p, size_t n,
 	        struct buf *to_stdin);
 	/* One more message of the user while it runs.  false: too late.  NULL: there is no way. */

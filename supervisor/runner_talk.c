@@ -67,7 +67,8 @@ static bool tell(struct run *r, const struct said *s)
 		taken = d->answer && d->answer(r->plan.run, s->id, s->answer, &r->to_stdin);
 		break;
 	case SAID_REPLY:
-		taken = d->reply && d->reply(r->plan.run, s->id, s->text, s->len, &r->to_stdin);
+		taken = d->reply && d->reply(r->plan.run, s->id, s->by_harness ? NULL : s->text,
+		                            s->by_harness ? 0 : s->len, &r->to_stdin);
 		break;
 	case SAID_INPUT:
 		taken = d->input && d->input(r->plan.run, s->text, s->len, &r->to_stdin);
@@ -187,8 +188,8 @@ static void answer_by_harness(
 	        .answer = answer,
 	        .by_harness = true,
 	        .id = id,
-	        .text = question ? NULL : reason,
-	        .len = question ? 0 : strlen(reason),
+	        .text = reason,
+	        .len = strlen(reason),
 	};
 	if (runner_talk_say(r, &s, &e) < 0)
 		log_warn("r=%s: %s", r->id, e.text);

@@ -60,7 +60,7 @@ void said_by(const struct said *s, struct jw *w)
 	jw_str(w, "by", s->by_harness ? "harness" : "user");
 	if (!s->by_harness)
 		jw_int(w, "uid", s->uid);
-	if (s->what == SAID_ANSWER && s->text)
+	if (s->by_harness && s->text)
 		jw_bytes(w, "reason", s->text, s->len);
 }
 

@@ -2,17 +2,9 @@
 # An agent of the Agent Client Protocol that is added by data alone: an agent.yaml and a program.
 . tests/integration/lib.sh
 
-mkdir -p "$T/etc/harnesses" "$T/agents/parrot/bin" "$T/share/harnesses/agents/parrot"
-cp -r harnesses "$T/share/"
-install -m 755 tests/integration/fake_acp.sh "$T/agents/parrot/bin/parrot"
-cat >"$T/share/harnesses/agents/parrot/agent.yaml" <<'Y'
-name: parrot
-driver: acp
-description: says what it is told
-program: /opt/agent/bin/parrot
-installed_files: true
-acp: { mode: free, ask_mode: careful, failure_text: ["Error: "] }
-Y
+. tests/integration/parrot.sh
+
+mkdir -p "$T/etc/harnesses"
 harness() { printf -- '---\nbackend: parrot\npolicy: demo\n%s\n---\n%s\n' "$2" "$3" >"$T/etc/harnesses/$1.md"; }
 harness parrot 'artifacts: [out/**]' ''
 harness told '' 'Be brief.'

@@ -3,6 +3,7 @@
 # across the death of the supervisor.  Messages to an agent that works.
 . tests/integration/lib.sh
 . tests/integration/runs.sh
+. tests/integration/parrot.sh
 
 mkdir -p "$T/libexec" "$T/agents/claude/bin"
 cp "$BIN"/agentbox-* "$T/libexec/"
@@ -20,7 +21,9 @@ asking short ask 'limits: { timeoutMs: 2000 }'
 asking refuse deny
 harness mute 'backend: exec' 'command: [cat]' 'permissions: ask'
 script busy 'echo on; sleep 60'
-start_daemon --config "$T/etc/agentboxd.yaml" --libexec "$T/libexec" --agents "$T/agents" ||
+harness colour 'backend: parrot' 'policy: demo' 'permissions: ask'
+harness later 'backend: parrot' 'policy: demo' 'permissions: { mode: ask, timeoutMs: 400 }'
+start_daemon --config "$T/etc/agentboxd.yaml" --share "$T/share" --libexec "$T/libexec" --agents "$T/agents" ||
 	{ echo "not ok 1 - start"; echo 1..1; exit 1; }
 
 # start HARNESS PROMPT: $id
@@ -117,6 +120,22 @@ ok 'permissions: deny asks nobody' done_
 is 'and denies' "$(answers)" 'p1:deny:harness'
 abctl run mute -s u/mute -p x >/dev/null 2>"$T/err"
 like 'an agent that cannot ask is refused' "$(cat "$T/err")" "permissions: agent 'exec' has no way to ask"
+
+# questions with a text for an answer
+start colour which
+ok 'a question waits' wait_for 15 waits
+is 'as itself' "$(show '(q=>[q.questionId,q.text,"permissionId" in q].join())(l.pending[0])')" 'q,Which colour?,false'
+kill_super
+like 'it is no permission' "$(answer q once)" '^404 '
+ok 'it is answered' abctl answer "$id" 'dark blue'
+ok 'and the run ends' done_
+is 'the agent hears it' "$(said)" 'colour:accept:dark blue'
+is 'and the log tells it once' "$(log 'e.filter(x=>/question/.test(x.type)).map(x=>[x.type,x.text,x.by].join(":")).join()')" \
+	'question.asked:Which colour?:,question.answered:dark blue:user'
+start later which
+ok 'nobody answers: it goes on' done_
+is 'the agent is told so' "$(said)" 'colour:cancel:'
+is 'and the log' "$(log '(x=>[x.text,x.by,x.reason].join())(e.find(x=>x.type==="question.answered"))')" ',harness,nobody answered within 400 ms'
 
 # ends while it waits
 start ask 'ask:p1 hear hear'

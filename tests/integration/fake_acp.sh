@@ -4,6 +4,7 @@
 #	say:TEXT   says it
 #	write:TEXT writes out/x and tells it as a change
 #	ask        asks whether it may run `touch asked`, and does what it hears
+#	which      asks a question with a text for an answer
 #	file       asks the host to read a file for it
 #	hang       waits until it is told to stop
 #	fail       answers with an error
@@ -32,6 +33,11 @@ word() {
 		*'"optionId":"no"'*) touch asked && call tool_call_update a '"status":"completed"' && say allowed ;;
 		*) call tool_call_update a '"status":"failed"' && say denied ;;
 		esac
+		;;
+	which)
+		tell '"id":"q","method":"elicitation/create","params":{"mode":"form","message":"Which colour?","requestedSchema":{"type":"object","properties":{"colour":{"type":"string"}}}}'
+		read -r line
+		say "colour:$(member action):$(member colour)"
 		;;
 	file)
 		tell '"id":7,"method":"fs/read_text_file","params":{"path":"/etc/shadow"}'

@@ -417,8 +417,21 @@ static void replies(const char *form, const char *text, const char *want)
 	end(&b, 0, "\"status\":\"failed\"", "question");
 }
 
+static void nobody_replies(void)
+{
+	struct bed b;
+	prompted(&b, SPEC(.permissions = PERMISSIONS_ASK));
+	say(&b, FORM("\"x\":{\"type\":\"string\"}"));
+	ok(driver_acp.reply(b.run, "9", NULL, 0, &b.to_stdin) &&
+	                wrote(&b, "\"action\":\"cancel\"") && !wrote(&b, "content"),
+	        "nobody is no empty answer");
+	ok(told(&b, "\"type\":\"question.answered\",\"questionId\":\"9\""), "told");
+	end(&b, 0, "\"status\":\"failed\"", "question");
+}
+
 static void test_questions(void)
 {
+	nobody_replies();
 	struct bed b;
 	begin(&b, SPEC(.permissions = PERMISSIONS_ASK));
 	ok(wrote(&b, "\"elicitation\":{\"form\":{}}"), "somebody is there to be asked");

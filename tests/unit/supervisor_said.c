@@ -63,6 +63,11 @@ static void retold(void)
 	told(&s, "\"answer\":\"deny\",\"by\":\"user\",\"reason\":\"x\"",
 	        "\"answer\":\"deny\",\"by\":\"harness\",\"reason\":\"too \\\"late\\\"\"",
 	        "nobody is the harness");
+	s = (struct said){
+	        .what = SAID_REPLY, .by_harness = true, .id = "q", .text = "late", .len = 4};
+	told(&s, "\"questionId\":\"q\",\"text\":\"\"",
+	        "\"questionId\":\"q\",\"text\":\"\",\"by\":\"harness\",\"reason\":\"late\"",
+	        "of questions, too");
 	told(&s, "\"answer\":", "", "what is no JSON is left as it is");
 }
 
