@@ -21,7 +21,7 @@
 
 enum {
 	GRACE_MS = 3000,      /* from "please stop" to the kill */
-	LINGER_MS = 2000,     /* from an agent's last word and the end of its stdin to "please stop" */
+	LINGER_MS = 2000,     /* from an agent's last word and the end of stdin to "please stop" */
 	REKILL_MS = 5000,     /* cgroup.kill is asked for again: it is harmless, silence is not */
 	CPU_HELD_US = 100000, /* less is a burst at the start of a program, one period long */
 };
