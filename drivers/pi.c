@@ -282,14 +282,14 @@ static bool rpc_reply(struct driver_run *r, const char *question_id, const char 
         struct buf *to_stdin)
 {
 	struct pi_asked q;
-	if (r->closing || memchr(p, '\0', n) || !take_asked(r, question_id, true, &q))
+	if (r->closing || (p && memchr(p, '\0', n)) || !take_asked(r, question_id, true, &q))
 		return false;
-	auto_free char *text = xstrndup(p, n);
+	auto_free char *text = p ? xstrndup(p, n) : NULL;
 	reply(q.id, text, false, true, to_stdin);
 	auto_buf struct buf b = EMIT_BUF;
 	struct jw w = JW_INIT(&b);
 	jw_str(&w, "questionId", q.id);
-	jw_str(&w, "text", text);
+	jw_str(&w, "text", text ? text : "");
 	(void)emit_members(r->sink, EVENT_QUESTION_ANSWERED, &b);
 	asked_done(&q);
 	return true;

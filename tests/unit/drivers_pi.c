@@ -170,6 +170,11 @@ static void test_ask(void)
 	ok(driver_pi.reply(t.run, "q3", "b", 1, &t.to_stdin), "and gets it");
 	record_stdin(&t.rec, &t.to_stdin, false);
 	has(&t, "\\\"id\\\":\\\"q3\\\",\\\"value\\\":\\\"b\\\"", "as its value");
+	say(&t, "{\"type\":\"extension_ui_request\",\"id\":\"q4\",\"method\":\"input\",\"title\":"
+	        "\"x\"}");
+	ok(driver_pi.reply(t.run, "q4", NULL, 0, &t.to_stdin), "nobody answers");
+	record_stdin(&t.rec, &t.to_stdin, false);
+	has(&t, "\\\"id\\\":\\\"q4\\\",\\\"cancelled\\\":true", "and it is cancelled");
 	finish(&t, 0, "\"status\":\"failed\"", "cut");
 	begin(&t, PERMISSIONS_DENY);
 	say(&t, CALL);
