@@ -51,7 +51,7 @@ void codex_tell_usage(struct driver_run *r)
 {
 	struct driver_usage now = r->usage;
 	usage_add(&now, &r->others);
-	if (memcmp(&now, &r->told, sizeof(now)) == 0)
+	if (usage_same(&now, &r->told))
 		return;
 	r->told = now;
 	now.cost_usd = -1; /* it knows no prices */

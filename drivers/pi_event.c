@@ -167,7 +167,7 @@ static void retry(struct driver_run *r, const struct json *line)
 
 void pi_tell_usage(struct driver_run *r)
 {
-	if (memcmp(&r->usage, &r->told, sizeof(r->usage)) == 0)
+	if (usage_same(&r->usage, &r->told))
 		return;
 	r->told = r->usage;
 	emit_usage(r->sink, &r->usage);

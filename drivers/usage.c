@@ -14,3 +14,10 @@ void usage_add(struct driver_usage *to, const struct driver_usage *more)
 	to->turns += more->turns;
 	to->cost_usd = to->cost_usd < 0 || more->cost_usd < 0 ? -1 : to->cost_usd + more->cost_usd;
 }
+
+bool usage_same(const struct driver_usage *a, const struct driver_usage *b)
+{
+	return a->input_tokens == b->input_tokens && a->output_tokens == b->output_tokens &&
+	       a->cached_tokens == b->cached_tokens && a->turns == b->turns &&
+	       !(a->cost_usd < b->cost_usd) && !(a->cost_usd > b->cost_usd);
+}

@@ -12,5 +12,6 @@
 int64_t usage_tokens(const struct json *j, const char *key);
 /* A cost that is not known makes the sum's unknown. */
 void usage_add(struct driver_usage *to, const struct driver_usage *more);
+bool usage_same(const struct driver_usage *a, const struct driver_usage *b);
 
 #endif

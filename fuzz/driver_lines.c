@@ -98,7 +98,7 @@ static const struct driver *named(const uint8_t *p, size_t n)
 	while (driver_name(count))
 		count++;
 	const struct driver *d = driver_find(name);
-	return d ? d : driver_find(driver_name(n ? *p % count : 0));
+	return d ? d : driver_find(driver_name(n && count ? *p % count : 0));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
