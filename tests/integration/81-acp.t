@@ -9,6 +9,7 @@ harness() { printf -- '---\nbackend: parrot\npolicy: demo\n%s\n---\n%s\n' "$2" "
 harness parrot 'artifacts: [out/**]' ''
 harness told '' 'Be brief.'
 harness deny 'permissions: deny' ''
+harness asks 'permissions: ask' ''
 harness tools 'tools: { allow: [Read] }' ''
 printf 'default_policy: demo\n' >"$T/etc/agentboxd.yaml"
 start_daemon --config "$T/etc/agentboxd.yaml" --share "$T/share" --agents "$T/agents" ||
@@ -47,6 +48,14 @@ is 'and that is told' "$(events 'e.filter(x=>/permission/.test(x.type)).map(x=>x
 	'permission.asked:touch asked,permission.answered:once'
 run deny f 'ask'
 is 'or denied, by the kind of the option' "$(result)" 'succeeded|denied|'
+"$BIN/abctl" --socket "$T/sock" run asks -s u/n -p 'ask mode say:more' --json >"$T/out" 2>"$T/err" &
+child=$!
+ok 'or waits for a person' wait_for 20 grep -q permission.asked "$T/out"
+ok 'who says more' abctl send "$(events 'e[0].run')" 'say:heard'
+ok 'and approves' wait_for 10 abctl approve "$(events 'e[0].run')"
+wait "$child"
+is 'which it hears, in the mode that asks' "$(result)" 'succeeded|after:ask,mode,say:more, heard|'
+like 'careful it was' "$(events 'e.filter(x=>x.type==="agent.message").map(x=>x.text).join("")')" '^allowed careful more after'
 run parrot g 'file'
 is 'the host reads no file for it' "$(result)" 'succeeded|host:-32601|'
 like 'a tool list cannot be told to it' "$("$BIN/abctl" --socket "$T/sock" run tools -s u/h -p x 2>&1)" 'no tools that could be allowed'
