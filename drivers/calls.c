@@ -33,13 +33,34 @@ const char *calls_name(const struct calls *c, const char *id)
 	return call ? call->name : NULL;
 }
 
+void calls_set_path(struct calls *c, const char *id, const char *path)
+{
+	struct call *call = find(c, id);
+	if (!call || !path || !*path || strlen(path) >= CALLS_PATH_MAX)
+		return;
+	free(call->path);
+	call->path = xstrdup(path);
+}
+
+const char *calls_path(const struct calls *c, const char *id)
+{
+	const struct call *call = find(c, id);
+	return call ? call->path : NULL;
+}
+
+static void call_done(struct call *call)
+{
+	free(call->id);
+	free(call->name);
+	free(call->path);
+}
+
 void calls_finish(struct calls *c, const char *id)
 {
 	struct call *call = find(c, id);
 	if (!call)
 		return;
-	free(call->id);
-	free(call->name);
+	call_done(call);
 	size_t after = (size_t)(c->open + c->n - (call + 1)); /* keeps the order of the rest */
 	memmove(call, call + 1, after * sizeof(*call));
 	c->n--;
@@ -47,14 +68,9 @@ void calls_finish(struct calls *c, const char *id)
 
 void calls_close_all(struct calls *c, struct event_sink *sink, const char *why)
 {
-	for (size_t i = 0; i < c->n; i++) {
-		auto_buf struct buf b = EMIT_BUF;
-		struct jw w = JW_INIT(&b);
-		jw_str(&w, "callId", c->open[i].id);
-		jw_str(&w, "name", c->open[i].name);
-		jw_bool(&w, "ok", false);
-		jw_str(&w, "output", why);
-		(void)emit_members(sink, EVENT_TOOL_RESULT, &b); /* a few hundred bytes */
+	for (size_t i = 0; i < c->n; i++) { /* a few hundred bytes each, which fit */
+		const struct call *call = &c->open[i];
+		(void)emit_result(sink, call->id, call->name, false, why, strlen(why), -1);
 	}
 	int64_t total = c->total;
 	calls_done(c);
@@ -63,10 +79,8 @@ void calls_close_all(struct calls *c, struct event_sink *sink, const char *why)
 
 void calls_done(struct calls *c)
 {
-	for (size_t i = 0; i < c->n; i++) {
-		free(c->open[i].id);
-		free(c->open[i].name);
-	}
+	for (size_t i = 0; i < c->n; i++)
+		call_done(&c->open[i]);
 	free(c->open);
 	*c = (struct calls){0};
 }

@@ -2,6 +2,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "drivers/emit.h"
+#include "drivers/launch.h"
 #include "drivers/rules.h"
 
 #include <string.h>
@@ -161,7 +162,7 @@ static void init_line(struct driver_run *r, const struct json *line, struct buf 
 	const char *session = json_str(line, "session_id", NULL),
 	           *cwd = json_str(line, "cwd", NULL);
 	bool again = r->session != NULL; /* each turn has one */
-	if (session && claude_session_ok(session))
+	if (session && launch_id_ok(session))
 		replace(&r->session, session);
 	if (cwd && cwd[0] == '/' && strlen(cwd) < 4096)
 		replace(&r->cwd, cwd);
@@ -338,7 +339,7 @@ static bool control_response(struct driver_run *r, const struct json *line)
 static bool result_line(struct driver_run *r, const struct json *line, bool *ret_eof)
 {
 	const char *session = json_str(line, "session_id", NULL);
-	if (session && claude_session_ok(session))
+	if (session && launch_id_ok(session))
 		replace(&r->session, session);
 	claude_result(r, line);
 	/* More turns follow by themselves: messages that wait, subagents that may ask. */

@@ -19,6 +19,7 @@
 #include "drivers/calls.h"
 #include "drivers/driver.h"
 #include "drivers/ending.h"
+#include "drivers/looks.h"
 #include "drivers/tail.h"
 
 enum {
@@ -80,11 +81,8 @@ bool claude_wants_asking(const struct driver_spec *spec);
 /* The rules as they are used: tools_allow and the servers of the harness.  NULL: no restriction.
  * Returns owned, as its strings. */
 char **claude_allow_list(const struct driver_spec *spec);
-/* May this stand in argv after --resume? */
-bool claude_session_ok(const char *id);
 
 /* ---- claude_tools.c ---- */
-const char *claude_tool_kind(const char *name);
 char *claude_tool_title(const struct driver_run *r, const char *name, const struct json *input);
 /* A tool_use block.  false: not understood. */
 bool claude_tool_use(struct driver_run *r, const struct json *block, const char *parent);

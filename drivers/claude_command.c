@@ -4,7 +4,6 @@
 #include "drivers/launch.h"
 #include "drivers/rules.h"
 
-#include <ctype.h>
 #include <string.h>
 
 #define PROMPT_FILE ".agentbox/system-prompt.md"
@@ -13,17 +12,6 @@
 /* In --permission-prompt-tool mode Claude offers tools that ask a person something; nobody sits
  * there, so they are offered only to a harness that names them. */
 static const char *const interactive[] = {"AskUserQuestion", "EnterPlanMode", "ExitPlanMode"};
-
-bool claude_session_ok(const char *id)
-{
-	size_t n = strnlen(id, 65);
-	if (n == 0 || n > 64 || *id == '-')
-		return false;
-	for (const char *p = id; *p; p++)
-		if (!isalnum((unsigned char)*p) && *p != '-' && *p != '_')
-			return false;
-	return true;
-}
 
 /* ---- check ---- */
 
@@ -48,7 +36,7 @@ int claude_check(const struct driver_spec *spec, struct err *e)
 		return r;
 	if (spec->model && (!*spec->model || *spec->model == '-'))
 		return err_set(e, -ENOEXEC, "model: '%.80s' is no model", spec->model);
-	if (spec->resume && !claude_session_ok(spec->resume))
+	if (spec->resume && !launch_id_ok(spec->resume))
 		return err_set(e, -ENOEXEC, "resume: '%.80s' is no session id", spec->resume);
 	return 0;
 }
@@ -212,22 +200,6 @@ static void put_tools(struct driver_command *c, const struct driver_spec *spec)
 
 /* ---- MCP ---- */
 
-static void put_server(struct jw *w, const struct driver_mcp *m)
-{
-	jw_open(w, m->name, '{');
-	if (m->url) {
-		jw_str(w, "type", "http");
-		jw_str(w, "url", m->url);
-		launch_put_pairs(w, "headers", m->headers, ':');
-	} else {
-		jw_str(w, "type", "stdio");
-		jw_str(w, "command", m->command[0]);
-		launch_put_args(w, "args", m->command);
-		launch_put_pairs(w, "env", m->env, '=');
-	}
-	jw_close(w, '}');
-}
-
 static int put_mcp(struct driver_command *c, const struct driver_spec *spec, struct err *e)
 {
 	/* Also without servers of our own: the workspace may hold a .mcp.json. */
@@ -237,10 +209,8 @@ static int put_mcp(struct driver_command *c, const struct driver_spec *spec, str
 	auto_buf struct buf b = BUF_INIT((size_t)LIMIT_YAML_FILE * 6);
 	struct jw w = JW_INIT(&b);
 	jw_open(&w, NULL, '{');
-	jw_open(&w, "mcpServers", '{');
-	for (size_t i = 0; i < spec->nmcp; i++)
-		put_server(&w, &spec->mcp[i]);
-	jw_close(&w, '}');
+	launch_put_servers(&w, "mcpServers", spec,
+	        &(struct launch_servers){.stdio = "stdio", .http = "http", .url = "url"});
 	jw_close(&w, '}');
 	if (b.failed)
 		return err_set(e, b.failed, "tools.mcp: too large");

@@ -23,13 +23,7 @@ void claude_plan_call(struct driver_run *r, const char *name, const struct json 
 	const struct json *todos = json_get(input, "todos");
 	if (strcmp(name, "TodoWrite") != 0 || !json_is_array(todos))
 		return;
-	auto_buf struct buf b = EMIT_BUF;
-	struct jw w = JW_INIT(&b);
-	jw_open(&w, "entries", '[');
-	for (const struct json *t = json_first(todos); t; t = json_next(t))
-		put_entry(&w, json_str(t, "content", ""), json_str(t, "status", "pending"));
-	jw_close(&w, ']');
-	(void)emit_members(r->sink, EVENT_PLAN_UPDATED, &b); /* the call itself is told anyway */
+	emit_todos(r->sink, todos);
 }
 
 static void emit_tasks(struct driver_run *r)

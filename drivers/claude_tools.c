@@ -4,11 +4,7 @@
 
 #include <string.h>
 
-/* What a built-in tool does, and the member of its input that says it best to a person. */
-static const struct tool {
-	const char *name, *kind, *subject;
-	bool path; /* the subject is a path: the title has the tool's name in front */
-} tools[] = {
+static const struct look tools[] = {
         {"Bash", "execute", "command", false},
         {"BashOutput", "other", "bash_id", false},
         {"Edit", "edit", "file_path", true},
@@ -31,43 +27,11 @@ static const struct tool {
         {"Write", "edit", "file_path", true},
 };
 
-static const struct tool *find_tool(const char *name)
-{
-	for (size_t i = 0; i < ARRAY_LEN(tools); i++)
-		if (strcmp(tools[i].name, name) == 0)
-			return &tools[i];
-	return NULL;
-}
-
-const char *claude_tool_kind(const char *name)
-{
-	const struct tool *t = find_tool(name);
-	return t ? t->kind : "other";
-}
-
-/* Below the working directory: without it. */
-static const char *relative(const struct driver_run *r, const char *path)
-{
-	size_t n = r->cwd ? strlen(r->cwd) : 0;
-	if (n && strncmp(path, r->cwd, n) == 0 && path[n] == '/' && path[n + 1])
-		return path + n + 1;
-	return path;
-}
+static const struct looks looks = {tools, ARRAY_LEN(tools)};
 
 char *claude_tool_title(const struct driver_run *r, const char *name, const struct json *input)
 {
-	const struct tool *t = find_tool(name);
-	const char *subject = t && t->subject ? json_str(input, t->subject, NULL) : NULL;
-	if (!subject || !*subject)
-		return xstrdup(name);
-	if (t->path)
-		subject = relative(r, subject);
-	/* 120 bytes of the first line: a title is one line of a terminal. */
-	size_t n = strcspn(subject, "\n"), cut = n > 120 ? utf8_floor(subject, 120) : n;
-	const char *more = subject[cut] ? "..." : "";
-	if (t->path || strcmp(t->kind, "search") == 0)
-		return xasprintf("%s %.*s%s", name, (int)cut, subject, more);
-	return xasprintf("%.*s%s", (int)cut, subject, more);
+	return looks_title(&looks, r->cwd, name, input);
 }
 
 bool claude_tool_use(struct driver_run *r, const struct json *block, const char *parent)
@@ -77,18 +41,9 @@ bool claude_tool_use(struct driver_run *r, const struct json *block, const char 
 	if (!calls_text_ok(id) || !calls_text_ok(name) || !calls_start(&r->calls, id, name))
 		return false;
 	auto_free char *title = claude_tool_title(r, name, input);
-	auto_buf struct buf b = EMIT_BUF;
-	struct jw w = JW_INIT(&b);
-	jw_str(&w, "callId", id);
-	jw_str(&w, "name", name);
-	jw_str(&w, "kind", claude_tool_kind(name));
-	if (json_is_object(input))
-		jw_tree(&w, "input", input);
-	else
-		jw_raw(&w, "input", "{}", 2);
-	jw_str(&w, "title", title);
-	jw_str(&w, "parentCallId", parent);
-	bool done = emit_members(r->sink, EVENT_TOOL_CALL, &b);
+	bool done = emit_call(r->sink, id, name, looks_kind(&looks, name), input, title, parent);
+	if (!done)
+		calls_finish(&r->calls, id);
 	claude_plan_call(r, name, input);
 	return done;
 }
@@ -153,16 +108,12 @@ static void put_hunk(struct buf *to, const struct json *hunk)
 static void file_changed(
         struct driver_run *r, const char *path, const char *change, const struct json *patch)
 {
-	auto_buf struct buf diff = EMIT_BUF, b = EMIT_BUF;
+	auto_buf struct buf diff = EMIT_BUF;
 	if (json_is_array(patch))
 		for (const struct json *h = json_first(patch); h; h = json_next(h))
 			put_hunk(&diff, h);
-	struct jw w = JW_INIT(&b);
-	jw_str(&w, "path", relative(r, path));
-	jw_str(&w, "change", change);
-	if (diff.len && !diff.failed)
-		jw_bytes(&w, "diff", diff.p, diff.len);
-	(void)emit_members(r->sink, EVENT_FILE_CHANGED, &b); /* the result itself is told anyway */
+	emit_changed(
+	        r->sink, looks_below(r->cwd, path), change, diff.p, diff.failed ? 0 : diff.len);
 }
 
 /* Write tells {type: create|update, filePath, structuredPatch}, Edit the same without type. */
@@ -181,23 +132,20 @@ static void note_change(struct driver_run *r, const char *name, const struct jso
 bool claude_tool_result(struct driver_run *r, const struct json *block, const struct json *detail)
 {
 	const char *id = json_str(block, "tool_use_id", NULL);
-	if (!calls_text_ok(id))
+	const char *open = calls_text_ok(id) ? calls_name(&r->calls, id) : NULL;
+	if (!open)
 		return false;
 	bool ok = !json_bool(block, "is_error", false);
-	auto_free char *name = xstrdup(calls_name(&r->calls, id) ? calls_name(&r->calls, id) : "");
-	auto_buf struct buf out = EMIT_BUF, b = EMIT_BUF;
+	auto_free char *name = xstrdup(open);
+	auto_buf struct buf out = BUF_INIT((size_t)LIMIT_LINE * 2);
 	result_text(json_get(block, "content"), &out);
 	if (out.failed)
 		return false;
-	struct jw w = JW_INIT(&b);
-	jw_str(&w, "callId", id);
-	jw_str(&w, "name", name);
-	jw_bool(&w, "ok", ok);
-	jw_bytes(&w, "output", out.p ? out.p : "", out.len);
+	const char *output = out.p ? out.p : "";
 	int code;
-	if (exit_code(name, ok, out.p ? out.p : "", detail, &code))
-		jw_int(&w, "exitCode", code);
-	bool done = emit_members(r->sink, EVENT_TOOL_RESULT, &b);
+	if (!exit_code(name, ok, output, detail, &code))
+		code = -1;
+	bool done = emit_result(r->sink, id, name, ok, output, out.len, code);
 	if (ok) {
 		note_change(r, name, detail);
 		claude_plan_result(r, name, detail);

@@ -185,7 +185,7 @@ static void put_answer(struct buf *to, const struct json *item)
 	}
 }
 
-static bool emit_result(struct codex_items *c, const struct json *item, const char *id)
+static bool item_result(struct codex_items *c, const struct json *item, const char *id)
 {
 	auto_buf struct buf output = EMIT_BUF, b = EMIT_BUF;
 	struct jw w = JW_INIT(&b);
@@ -273,7 +273,7 @@ static bool call_done(struct codex_items *c, const struct json *item)
 	/* One that was over at once was never said to begin. */
 	if (!calls_text_ok(id) || (!calls_name(&c->calls, id) && !call_started(c, item)))
 		return false;
-	bool whole = emit_result(c, item, id);
+	bool whole = item_result(c, item, id);
 	if (whole)
 		calls_finish(&c->calls, id);
 	return emit_changes(c, item) && whole;

@@ -11,6 +11,9 @@ static const struct driver *const drivers[] = {
         &driver_pi,
         &driver_pi_json,
         &driver_acp,
+        &driver_opencode,
+        &driver_gemini,
+        &driver_copilot,
 };
 
 const struct driver *driver_find(const char *name)

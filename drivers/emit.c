@@ -73,6 +73,77 @@ bool emit_text(struct event_sink *sink, enum event_type t, const char *text, siz
 	return emit_members(sink, t, &b);
 }
 
+bool emit_call(struct event_sink *sink, const char *id, const char *name, const char *kind,
+        const struct json *input, const char *title, const char *parent)
+{
+	auto_buf struct buf b = EMIT_BUF;
+	struct jw w = JW_INIT(&b);
+	jw_str(&w, "callId", id);
+	jw_str(&w, "name", name);
+	jw_str(&w, "kind", kind);
+	if (json_is_object(input))
+		jw_tree(&w, "input", input);
+	else
+		jw_raw(&w, "input", "{}", 2);
+	jw_str(&w, "title", title);
+	jw_str(&w, "parentCallId", parent);
+	return emit_members(sink, EVENT_TOOL_CALL, &b);
+}
+
+static bool result(struct event_sink *sink, const char *id, const char *name, bool ok,
+        const char *output, size_t n, int code, bool truncated)
+{
+	auto_buf struct buf b = EMIT_BUF;
+	struct jw w = JW_INIT(&b);
+	jw_str(&w, "callId", id);
+	jw_str(&w, "name", name);
+	jw_bool(&w, "ok", ok);
+	jw_bytes(&w, "output", output, n);
+	if (code >= 0)
+		jw_int(&w, "exitCode", code);
+	if (truncated)
+		jw_bool(&w, "truncated", true);
+	return emit_members(sink, EVENT_TOOL_RESULT, &b);
+}
+
+bool emit_result(struct event_sink *sink, const char *id, const char *name, bool ok,
+        const char *output, size_t n, int code)
+{
+	if (result(sink, id, name, ok, output, n, code, false))
+		return true;
+	/* The call is answered in any case; the line that it came from is told, too. */
+	size_t piece = n > LIMIT_RAW_PIECE ? utf8_floor(output, LIMIT_RAW_PIECE) : n;
+	(void)result(sink, id, name, ok, output, piece, code, true);
+	return false;
+}
+
+void emit_changed(
+        struct event_sink *sink, const char *path, const char *change, const char *diff, size_t n)
+{
+	auto_buf struct buf b = EMIT_BUF;
+	struct jw w = JW_INIT(&b);
+	jw_str(&w, "path", path);
+	jw_str(&w, "change", change);
+	if (n)
+		jw_bytes(&w, "diff", diff, n);
+	(void)emit_members(sink, EVENT_FILE_CHANGED, &b);
+}
+
+void emit_todos(struct event_sink *sink, const struct json *todos)
+{
+	auto_buf struct buf b = EMIT_BUF;
+	struct jw w = JW_INIT(&b);
+	jw_open(&w, "entries", '[');
+	for (const struct json *t = json_first(todos); t; t = json_next(t)) {
+		jw_open(&w, NULL, '{');
+		jw_str(&w, "text", json_str(t, "content", json_str(t, "description", "")));
+		jw_str(&w, "status", json_str(t, "status", "pending"));
+		jw_close(&w, '}');
+	}
+	jw_close(&w, ']');
+	(void)emit_members(sink, EVENT_PLAN_UPDATED, &b); /* the call itself is told anyway */
+}
+
 void emit_usage(struct event_sink *sink, const struct driver_usage *u)
 {
 	auto_buf struct buf b = EMIT_BUF;

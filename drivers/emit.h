@@ -33,6 +33,18 @@ void emit_error(struct event_sink *sink, const char *message, const char *code, 
 bool emit_text(struct event_sink *sink, enum event_type t, const char *text, size_t n, bool delta,
         const char *id, const char *parent);
 
+/* tool.call; an input that is no object becomes {}, `parent` may be NULL. */
+bool emit_call(struct event_sink *sink, const char *id, const char *name, const char *kind,
+        const struct json *input, const char *title, const char *parent);
+/* tool.result; a negative code is not told.  false: of the output only a piece fitted. */
+bool emit_result(struct event_sink *sink, const char *id, const char *name, bool ok,
+        const char *output, size_t n, int code);
+/* file.changed, as far as it fits: the result of the call is told anyway. */
+void emit_changed(
+        struct event_sink *sink, const char *path, const char *change, const char *diff, size_t n);
+/* plan.updated, from a list of {content or description, status}. */
+void emit_todos(struct event_sink *sink, const struct json *todos);
+
 /* usage: the sums of the run so far. */
 void emit_usage(struct event_sink *sink, const struct driver_usage *u);
 

@@ -8,6 +8,7 @@
 
 #include "drivers/driver.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct ending {
@@ -15,6 +16,9 @@ struct ending {
 };
 
 void ending_error_line(struct ending *d, const char *p, size_t n);
+/* Does the line begin with one of these (NULL-terminated, or NULL)?  What is said at each start
+ * explains no end. */
+bool ending_is_noise(const char *const *noise, const char *p, size_t n);
 /* Returns owned: "exited with code 3: no such file", "was killed by signal 9". */
 char *ending_text(const struct ending *d, const struct driver_exit *x);
 

@@ -92,6 +92,60 @@ void launch_put_pairs(struct jw *w, const char *key, const char *const *pairs, c
 	jw_close(w, '}');
 }
 
+static void put_server(struct jw *w, const struct driver_mcp *m, const struct launch_servers *how)
+{
+	jw_open(w, m->name, '{');
+	if (m->url) {
+		jw_str(w, "type", how->http);
+		jw_str(w, how->url, m->url);
+		launch_put_pairs(w, "headers", m->headers, ':');
+	} else {
+		jw_str(w, "type", how->stdio);
+		jw_str(w, "command", m->command[0]);
+		launch_put_args(w, "args", m->command);
+		launch_put_pairs(w, "env", m->env, '=');
+	}
+	if (how->more)
+		jw_members(w, how->more, strlen(how->more));
+	jw_close(w, '}');
+}
+
+void launch_put_servers(struct jw *w, const char *key, const struct driver_spec *spec,
+        const struct launch_servers *how)
+{
+	jw_open(w, key, '{');
+	for (size_t i = 0; i < spec->nmcp; i++)
+		put_server(w, &spec->mcp[i], how);
+	jw_close(w, '}');
+}
+
+/* ---- names ---- */
+
+bool launch_id_ok(const char *id)
+{
+	size_t n = strnlen(id, 65);
+	if (n == 0 || n > 64 || *id == '-')
+		return false;
+	for (const char *p = id; *p; p++)
+		if (!isalnum((unsigned char)*p) && *p != '-' && *p != '_')
+			return false;
+	return true;
+}
+
+int launch_check_names(const char *key, const char *const *names, struct err *e)
+{
+	for (; names && *names; names++) {
+		const char *p = *names;
+		while (isalnum((unsigned char)*p) || strchr("_-.", *p ? *p : ' '))
+			p++;
+		if (p == *names || *p || **names == '-')
+			return err_set(e, -ENOEXEC,
+			        "%s: '%.80s': this agent takes names of its tools, no patterns",
+			        key, *names);
+	}
+	return 0;
+}
+
 /* ---- agents that are told little ---- */
 
 int launch_check_tools(const struct driver_spec *spec, struct err *e)

@@ -22,6 +22,21 @@ MUST_USE int launch_check_mcp(const struct driver_spec *spec, struct err *e);
 void launch_put_args(struct jw *w, const char *key, const char *const *command);
 void launch_put_pairs(struct jw *w, const char *key, const char *const *pairs, char sep);
 
+/* May this stand in argv as a session's id?  Letters, digits, - and _. */
+bool launch_id_ok(const char *id);
+/* Names of tools, without patterns; `key` is where the harness has them. */
+MUST_USE int launch_check_names(const char *key, const char *const *names, struct err *e);
+
+/* How an agent's own format of MCP servers tells what a server is. */
+struct launch_servers {
+	const char *stdio, *http; /* its "type", or NULL: it has none */
+	const char *url;          /* name of the member */
+	const char *more;         /* further members of each server, or NULL */
+};
+/* {"mcpServers":{...}}'s inner object as member `key`. */
+void launch_put_servers(struct jw *w, const char *key, const struct driver_spec *spec,
+        const struct launch_servers *how);
+
 /* Agents that are told no tools, turns or permissions: what the harness asks of them beyond that is
  * refused, -ENOEXEC with the reason. */
 MUST_USE int launch_check_tools(const struct driver_spec *spec, struct err *e);

@@ -390,16 +390,19 @@ static inline int replay_by_name(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Names of the recorded runs in a folder that begin with `prefix`, in order; each owned. */
+/* Names of the recorded runs in a folder that begin with `prefix` (after a `!`: that do not), in
+ * order; each owned. */
 static inline size_t replay_names(const char *dir, const char *prefix, char *names[], size_t most)
 {
 	size_t n = 0;
+	bool others = *prefix == '!';
+	prefix += others;
 	DIR *d = opendir(dir);
 	must(d, "%s opens", dir);
 	for (struct dirent *e; (e = readdir(d)) && n < most;) {
 		char *dot = strstr(e->d_name, ".jsonl");
 		if (dot && dot[6] == '\0' && !strstr(e->d_name, ".in.jsonl") &&
-		        strncmp(e->d_name, prefix, strlen(prefix)) == 0)
+		        (strncmp(e->d_name, prefix, strlen(prefix)) == 0) != others)
 			names[n++] = xstrndup(e->d_name, (size_t)(dot - e->d_name));
 	}
 	closedir(d);

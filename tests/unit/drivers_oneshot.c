@@ -1,0 +1,254 @@
+/*
+ * Replays the recorded runs of opencode, gemini and copilot through their drivers
+ * (driver_replay.h); then command lines, and lines that were never recorded.
+ */
+#include "drivers/driver.h"
+#include "tests/driver_replay.h"
+
+/* ---- recorded ---- */
+
+static void test_recorded(void)
+{
+	static const struct {
+		const struct driver *driver;
+		const char *dir, *final_word;
+		size_t cases;
+	} agents[] = {
+	        {&driver_opencode, "tests/fixtures/opencode", "\"reason\":\"stop\"", 32},
+	        {&driver_gemini, "tests/fixtures/gemini", "\"status\":\"success\",\"stats\"", 29},
+	        {&driver_copilot, "tests/fixtures/copilot", "\"exitCode\":0,\"usage\"", 31},
+	};
+	for (size_t i = 0; i < ARRAY_LEN(agents); i++) {
+		replay_all(agents[i].driver, agents[i].dir, "!acp-", agents[i].cases, NULL);
+		replay_mutated(
+		        agents[i].driver, agents[i].dir, "!acp-", NULL, agents[i].final_word);
+	}
+}
+
+/* ---- command lines ---- */
+
+/* argv, environment and files as text; returns owned. */
+static char *written(const struct driver *d, const struct driver_spec *spec)
+{
+	struct driver_command c = {0};
+	struct err e = {0};
+	auto_buf struct buf b = BUF_INIT(1 << 20);
+	must(d->command(spec, &c, &e) == 0, "%s: accepted (%s)", d->name, e.text);
+	for (char **a = c.argv; *a; a++)
+		buf_printf(&b, "%s ", *a);
+	for (char **v = c.env; v && *v; v++)
+		buf_printf(&b, "| %s ", *v);
+	for (size_t i = 0; i < c.nfiles; i++)
+		buf_printf(&b, "| %s: %s ", c.files[i].path, c.files[i].text);
+	driver_command_done(&c);
+	return buf_take(&b);
+}
+
+static void writes(const struct driver *d, const struct driver_spec *spec, const char *want)
+{
+	auto_free char *got = written(d, spec);
+	is_str(got, want, "%s: how it is started", d->name);
+}
+
+static void test_commands(void)
+{
+	struct driver_mcp mcp[] = {
+	        {.name = "local", .command = LIST("node", "a.mjs"), .env = LIST("A=1")},
+	        {.name = "far", .url = "http://far.example/mcp", .headers = LIST("X-Key: v")},
+	};
+	struct driver_spec plain = {.prompt = "--version", .prompt_len = 9};
+	struct driver_spec all = {.program = "/x/agent",
+	        .args = LIST("first.js"),
+	        .model = "m/1",
+	        .resume = "ses_1-a",
+	        .system_prompt = "Be brief.",
+	        .permissions = PERMISSIONS_DENY,
+	        .tools_deny = LIST("bash", "web_fetch"),
+	        .mcp = mcp,
+	        .nmcp = 2};
+	writes(&driver_opencode, &plain, "/opt/agent/bin/opencode run --format json --auto ");
+	writes(&driver_opencode, &all,
+	        "/x/agent first.js run --format json -m m/1 --session ses_1-a | "
+	        "OPENCODE_CONFIG_CONTENT={\"instructions\":[\"/home/agent/.agentbox/"
+	        "system-prompt.md\"],\"tools\":{\"bash\":false,\"web_fetch\":false},\"mcp\":{"
+	        "\"local\":{\"type\":\"local\",\"command\":[\"node\",\"a.mjs\"],"
+	        "\"environment\":{\"A\":\"1\"},\"enabled\":true},\"far\":{\"type\":\"remote\","
+	        "\"url\":\"http://far.example/mcp\",\"headers\":{\"X-Key\":\"v\"},\"enabled\":"
+	        "true}}} | .agentbox/system-prompt.md: Be brief. ");
+	writes(&driver_gemini, &plain,
+	        "/opt/agent/bin/gemini -o stream-json --skip-trust --yolo | "
+	        "GEMINI_CLI_NO_RELAUNCH=true | .gemini/GEMINI.md:  ");
+	all.max_turns = 3;
+	writes(&driver_gemini, &all,
+	        "/x/agent first.js -o stream-json --skip-trust -m m/1 --resume ses_1-a | "
+	        "GEMINI_CLI_NO_RELAUNCH=true | GEMINI_CLI_SYSTEM_SETTINGS_PATH=/home/agent/"
+	        ".agentbox/gemini-settings.json | .gemini/GEMINI.md: Be brief. | "
+	        ".agentbox/gemini-settings.json: {\"model\":{\"maxSessionTurns\":3},\"tools\":{"
+	        "\"exclude\":[\"bash\",\"web_fetch\"]},\"mcpServers\":{\"local\":{\"command\":"
+	        "\"node\",\"args\":[\"a.mjs\"],\"env\":{\"A\":\"1\"},\"trust\":true},\"far\":{"
+	        "\"httpUrl\":\"http://far.example/mcp\",\"headers\":{\"X-Key\":\"v\"},"
+	        "\"trust\":true}}} ");
+	all.max_turns = 0;
+	all.tools_allow = LIST("view");
+	writes(&driver_copilot, &plain,
+	        "/opt/agent/bin/copilot --output-format json --no-auto-update "
+	        "--disable-builtin-mcps --allow-all-tools | COPILOT_AUTO_UPDATE=false | "
+	        ".copilot/copilot-instructions.md:  ");
+	writes(&driver_copilot, &all,
+	        "/x/agent first.js --output-format json --no-auto-update --disable-builtin-mcps "
+	        "--available-tools view --excluded-tools bash --excluded-tools web_fetch "
+	        "--resume=ses_1-a --additional-mcp-config {\"mcpServers\":{\"local\":{\"type\":"
+	        "\"local\",\"command\":\"node\",\"args\":[\"a.mjs\"],\"env\":{\"A\":\"1\"},"
+	        "\"tools\":[\"*\"]},\"far\":{\"type\":\"http\",\"url\":"
+	        "\"http://far.example/mcp\",\"headers\":{\"X-Key\":\"v\"},\"tools\":[\"*\"]}}} | "
+	        "COPILOT_MODEL=m/1 | COPILOT_AUTO_UPDATE=false | "
+	        ".copilot/copilot-instructions.md: Be brief. ");
+}
+
+static void refused(const struct driver *d, const struct driver_spec *spec, const char *word)
+{
+	struct driver_command c = {0};
+	struct err e = {0};
+	ok(d->check(spec, &e) == -ENOEXEC && strstr(e.text, word) &&
+	                d->command(spec, &c, NULL) == -ENOEXEC && !c.argv,
+	        "%s refuses: %s", d->name, e.text);
+}
+
+static void test_refused(void)
+{
+	const struct driver *const all[] = {&driver_opencode, &driver_gemini, &driver_copilot};
+	struct driver_mcp none = {.name = "x"};
+	for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+		refused(all[i], &(struct driver_spec){.permissions = PERMISSIONS_ASK}, "acp");
+		refused(all[i], &(struct driver_spec){.model = "--evil"}, "--evil");
+		refused(all[i], &(struct driver_spec){.resume = "--evil"}, "--evil");
+		refused(all[i], &(struct driver_spec){.resume = "a/../b"}, "session id");
+		refused(all[i], &(struct driver_spec){.tools_deny = LIST("bash(rm:*)")}, "names");
+		refused(all[i], &(struct driver_spec){.tools_deny = LIST("--evil")}, "--evil");
+		refused(all[i], &(struct driver_spec){.tools_allow = LIST()}, "tools.allow");
+		refused(all[i], &(struct driver_spec){.mcp = &none, .nmcp = 1}, "either");
+		if (all[i] != &driver_gemini)
+			refused(all[i], &(struct driver_spec){.max_turns = 1}, "maxTurns");
+	}
+}
+
+/* ---- lines that were never recorded ---- */
+
+/* What comes of these lines (the last is NULL) and of how it then ended, as text. */
+static void comes_of(const struct driver *d, const char *const *lines, const char *error_line,
+        struct driver_exit x, const char *want)
+{
+	struct record rec;
+	auto_buf struct buf to_stdin = BUF_INIT(1 << 20);
+	struct driver_outcome o = {0};
+	bool eof = false;
+	record_init(&rec);
+	const struct driver_spec spec = {.prompt = "Go.", .prompt_len = 3, .resume = "s"};
+	struct driver_run *r = d->open(&spec, &rec.sink);
+	must(d->start(r, &to_stdin, &eof) == 0 && eof, "starts");
+	for (; *lines; lines++)
+		d->line(r, *lines, strlen(*lines), true, &to_stdin, &eof);
+	if (error_line)
+		d->error_line(r, error_line, strlen(error_line));
+	d->end(r, &x, &o);
+	record_outcome(&rec, &o);
+	if (!ok(strstr(rec.out.p, want) != NULL, "%s: %.90s", d->name, want))
+		printf("# %s\n", rec.out.p);
+	driver_outcome_done(&o);
+	d->close(r);
+	record_done(&rec);
+}
+
+#define STEP(reason) "{\"type\":\"step_finish\",\"part\":{\"reason\":\"" reason "\",\"tokens\":{}}}"
+#define ERROR_LINE   "{\"type\":\"error\",\"error\":{\"name\":\"E\",\"data\":{\"message\":\"why\"}}}"
+#define GEMINI_OK    "{\"type\":\"result\",\"status\":\"success\"}"
+
+static void test_ends(void)
+{
+	const struct driver_exit zero = {0}, one = {.code = 1}, term = {.code = 143},
+	                         sig = {.code = -1, .sig = SIGTERM};
+	/* opencode has no last line but its exit code */
+	comes_of(&driver_opencode, LIST(STEP("stop")), NULL, zero, "\"status\":\"succeeded\"");
+	comes_of(&driver_opencode, LIST(STEP("stop")), NULL, one, "and then exited with code 1");
+	comes_of(&driver_opencode, LIST(STEP("stop")), NULL, term, "and then exited with code 143");
+	comes_of(&driver_opencode, LIST(STEP("stop")), NULL, sig, "and then was killed");
+	comes_of(&driver_opencode, LIST(STEP("tool-calls")), NULL, zero, "without a result");
+	comes_of(&driver_opencode, LIST(STEP("length")), NULL, zero, "model stopped: length");
+	comes_of(&driver_opencode, LIST(STEP("stop"), "{\"type\":\"step_start\"}"), NULL, zero,
+	        "without a result");
+	comes_of(&driver_opencode, LIST(STEP("stop"), ERROR_LINE), NULL, zero, "\"error\":\"why\"");
+	comes_of(&driver_opencode, LIST(ERROR_LINE, STEP("stop")), NULL, zero, "succeeded");
+	comes_of(&driver_opencode, LIST(), "\033[91m\033[1mError: \033[0mSession not found", one,
+	        "code 1: Error: Session not found, without a result\",\"resumeLost\":true");
+	/* gemini's exit code is what the API answered, cut to a byte */
+	comes_of(&driver_gemini, LIST(GEMINI_OK), NULL, zero, "succeeded");
+	comes_of(&driver_gemini, LIST(GEMINI_OK), NULL, term, "succeeded");
+	comes_of(&driver_gemini, LIST(GEMINI_OK), NULL, (struct driver_exit){.code = 53},
+	        "and then exited with code 53");
+	comes_of(&driver_gemini, LIST("{\"type\":\"result\",\"status\":\"error\"}"), NULL, zero,
+	        "\"status\":\"failed\",\"finalText\":\"\",\"error\":\"failed\"");
+	comes_of(&driver_gemini, LIST("{\"type\":\"init\"}"), "YOLO mode is enabled. All.", zero,
+	        "gemini exited with code 0, without a result");
+	comes_of(&driver_gemini,
+	        LIST("{\"type\":\"error\",\"message\":\"Loop detected\"}", GEMINI_OK), NULL, zero,
+	        "\"Loop detected\",\"retryable\":true}");
+	/* copilot calls a run that was cut short 0 */
+	comes_of(&driver_copilot, LIST("{\"type\":\"result\",\"exitCode\":0}"), NULL, zero,
+	        "succeeded");
+	comes_of(&driver_copilot,
+	        LIST("{\"type\":\"abort\",\"data\":{}}", "{\"type\":\"result\",\"exitCode\":0}"),
+	        NULL, zero,
+	        "\"status\":\"failed\",\"finalText\":\"\",\"error\":\"interrupted (?)\"");
+	comes_of(&driver_copilot, LIST("{\"type\":\"result\",\"exitCode\":7}"), NULL, zero,
+	        "\"copilot says that it failed (7)\"");
+	comes_of(&driver_copilot, LIST("{\"type\":\"result\",\"exitCode\":0}"), NULL, one,
+	        "and then exited with code 1");
+	comes_of(&driver_copilot,
+	        LIST("{\"type\":\"session.mcp_server_status_changed\",\"data\":{\"serverName\":"
+	             "\"s\",\"status\":\"failed\"}}"),
+	        NULL, zero, "\"MCP server s did not start (failed)");
+}
+
+/* A line that is not understood, whole or in part, is passed on. */
+static void test_raw(void)
+{
+	static const struct {
+		const struct driver *driver;
+		const char *line;
+	} lines[] = {
+	        {&driver_opencode, "no JSON"},
+	        {&driver_opencode, "[]"},
+	        {&driver_opencode, "{\"type\":\"gizmo\"}"},
+	        {&driver_opencode, "{\"type\":\"text\",\"part\":{}}"},
+	        {&driver_opencode, "{\"type\":\"text\",\"part\":{\"text\":\"a\\u0000b\"}}"},
+	        {&driver_opencode, "{\"type\":\"step_finish\"}"},
+	        {&driver_opencode, "{\"type\":\"error\"}"},
+	        {&driver_opencode, "{\"type\":\"tool_use\",\"part\":{\"tool\":\"bash\",\"state\":{"
+	                           "\"status\":\"completed\"}}}"},
+	        {&driver_opencode, "{\"type\":\"tool_use\",\"part\":{\"callID\":\"c\",\"tool\":"
+	                           "\"bash\",\"state\":{\"status\":\"running\"}}}"},
+	        {&driver_gemini, "{\"type\":\"gizmo\"}"},
+	        {&driver_gemini, "{\"type\":\"message\",\"role\":\"system\"}"},
+	        {&driver_gemini, "{\"type\":\"tool_use\",\"tool_name\":\"x\"}"},
+	        {&driver_gemini, "{\"type\":\"tool_result\",\"tool_id\":\"x\"}"},
+	        {&driver_copilot, "{\"type\":\"assistant.message\"}"},
+	        {&driver_copilot, "{\"type\":\"assistant.gizmo\",\"data\":{}}"},
+	        {&driver_copilot, "{\"type\":\"session.info\",\"data\":{\"infoType\":\"new\"}}"},
+	        {&driver_copilot, "{\"type\":\"tool.execution_complete\",\"data\":{}}"},
+	        {&driver_copilot, "{\"type\":\"tool.shell_output\",\"data\":{\"toolCallId\":\"x\","
+	                          "\"text\":\"y\"}}"},
+	};
+	for (size_t i = 0; i < ARRAY_LEN(lines); i++)
+		comes_of(lines[i].driver, LIST(lines[i].line), NULL, (struct driver_exit){0},
+		        "{\"type\":\"agent.raw\"");
+}
+
+int main(void)
+{
+	test_recorded();
+	test_commands();
+	test_refused();
+	test_ends();
+	test_raw();
+	return done();
+}
