@@ -42,7 +42,7 @@ ORDER_supervisor := main orders filter arguments \
 	runs_show runs_recover runs_adopt runs runs_private \
 	runner runner_start runner_work runner_end runner_talk result params active egress_totals asks said \
 	inbound sessions sched seed plan run pump journal \
-	eventlog_commit eventlog eventlog_private logline hub jails purses egress_feed egress_news \
+	eventlog_commit eventlog eventlog_private logline hub jails_news jails jails_private purses egress_feed egress_news \
 	policies harnesses \
 	store_write store_read store store_private store_sql db \
 	artifacts files relay digest hash daemon stats loop
