@@ -1,7 +1,7 @@
 #include "egress/address.h"
 
 #include "base/fd.h"
-#include "base/mem.h"
+#include "policy/special.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -9,75 +9,11 @@
 #include <string.h>
 #include <unistd.h>
 
-/* IANA IPv4 special-purpose registry, and what clouds put their metadata services at. */
-static const struct {
-	uint32_t net;
-	unsigned bits;
-} closed_v4[] = {
-        {0x00000000, 8},  /* this network */
-        {0x0a000000, 8},  /* RFC 1918 */
-        {0x64400000, 10}, /* carrier-grade NAT; 100.100.100.200 is a metadata service */
-        {0x7f000000, 8},  /* loopback */
-        {0xa83f8110, 32}, /* 168.63.129.16: the platform's agent on Azure, a public number */
-        {0xa9fe0000, 16}, /* link-local; 169.254.169.254 is the metadata service */
-        {0xac100000, 12}, /* RFC 1918 */
-        {0xc0000000, 24}, /* IETF protocol assignments; 192.0.0.192 is a metadata service */
-        {0xc0000200, 24}, /* documentation */
-        {0xc0586300, 24}, /* 6to4 relay anycast, deprecated */
-        {0xc0a80000, 16}, /* RFC 1918 */
-        {0xc6120000, 15}, /* benchmarks, and our own synthetic addresses */
-        {0xc6336400, 24}, /* documentation */
-        {0xcb007100, 24}, /* documentation */
-        {0xe0000000, 3},  /* multicast, reserved, broadcast */
-};
-
-bool address_public_v4(uint32_t a)
-{
-	for (size_t i = 0; i < ARRAY_LEN(closed_v4); i++) {
-		uint32_t mask = ~(uint32_t)0 << (32 - closed_v4[i].bits);
-		if ((a & mask) == closed_v4[i].net)
-			return false;
-	}
-	return true;
-}
-
-static uint32_t v4_at(const uint8_t *p)
-{
-	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
-}
-
-bool address_public_v6(const uint8_t a[16])
-{
-	static const uint8_t zero[12], mapped[12] = {[10] = 0xff, [11] = 0xff};
-	static const uint8_t nat64[12] = {0x00, 0x64, 0xff, 0x9b};
-	if (!memcmp(a, mapped, 12) || !memcmp(a, zero, 12) || !memcmp(a, nat64, 12))
-		return address_public_v4(v4_at(a + 12)); /* :: and ::1 are closed as 0.0.0.x */
-	if (a[0] == 0x20 && a[1] == 0x02)                /* 6to4 */
-		return address_public_v4(v4_at(a + 2));
-	/* Global unicast is 2000::/3; unique local, link-local, multicast, the local NAT64 prefix
-	 * and the discard prefix are outside it. */
-	if ((a[0] & 0xe0) != 0x20)
-		return false;
-	if (a[0] == 0x20 && a[1] == 0x01 && a[2] < 0x02) /* 2001::/23: Teredo, benchmarks, ORCHID */
-		return false;
-	if (a[0] == 0x20 && a[1] == 0x01 && a[2] == 0x0d && a[3] == 0xb8) /* documentation */
-		return false;
-	return !(a[0] == 0x3f && a[1] == 0xff && a[2] < 0x10); /* 3fff::/20: documentation */
-}
-
 bool address_public(const struct sockaddr *a)
 {
-	if (a->sa_family == AF_INET) {
-		struct sockaddr_in in;
-		memcpy(&in, a, sizeof(in));
-		return address_public_v4(ntohl(in.sin_addr.s_addr));
-	}
-	if (a->sa_family == AF_INET6) {
-		struct sockaddr_in6 in6;
-		memcpy(&in6, a, sizeof(in6));
-		return address_public_v6(in6.sin6_addr.s6_addr);
-	}
-	return false;
+	uint8_t mapped[16];
+	struct special s;
+	return address_mapped(a, mapped) && !special_of(mapped, &s);
 }
 
 bool address_within(const struct reach *r, const struct sockaddr *a)
@@ -86,7 +22,7 @@ bool address_within(const struct reach *r, const struct sockaddr *a)
 	if (r->any)
 		return a->sa_family == AF_INET || a->sa_family == AF_INET6;
 	return address_public(a) ||
-	       (address_mapped(a, mapped) && cidrs_have(r->cidrs, r->n, mapped));
+	       (address_mapped(a, mapped) && cidrs_open(r->cidrs, r->n, mapped));
 }
 
 bool address_mapped(const struct sockaddr *a, uint8_t to[16])
@@ -135,30 +71,35 @@ static bool own(const struct sockaddr *a)
 	       address_mapped((const struct sockaddr *)&source, from) && memcmp(to, from, 16) == 0;
 }
 
+/* This host is a network of one address; only 127.0.0.0/8 is this host as a whole. */
+static bool names_own(const struct reach *r, const uint8_t mapped[16])
+{
+	struct special s;
+	if (special_of(mapped, &s) && s.kind == SPECIAL_LOOPBACK)
+		return true; /* address_within has seen it named */
+	for (uint32_t i = 0; i < r->n; i++)
+		if (r->cidrs[i].bits == 128 && cidr_has(&r->cidrs[i], mapped))
+			return true;
+	return false;
+}
+
 bool address_dialable(const struct reach *r, const struct sockaddr *a)
 {
 	uint8_t mapped[16];
 	if (!address_within(r, a))
 		return false;
-	return r->any || (address_mapped(a, mapped) && cidrs_have(r->cidrs, r->n, mapped)) ||
-	       !own(a);
+	return r->any || !own(a) || (address_mapped(a, mapped) && names_own(r, mapped));
 }
 
 bool address_v4(const struct sockaddr *a, uint32_t *ret)
 {
-	if (a->sa_family == AF_INET) {
-		struct sockaddr_in in;
-		memcpy(&in, a, sizeof(in));
-		*ret = ntohl(in.sin_addr.s_addr);
-		return true;
-	}
-	struct sockaddr_in6 in6;
-	if (a->sa_family != AF_INET6)
+	static const uint8_t prefix[12] = {[10] = 0xff, [11] = 0xff};
+	uint8_t mapped[16];
+	uint32_t v4;
+	if (!address_mapped(a, mapped) || memcmp(mapped, prefix, sizeof(prefix)) != 0)
 		return false;
-	memcpy(&in6, a, sizeof(in6));
-	if (!IN6_IS_ADDR_V4MAPPED(&in6.sin6_addr))
-		return false;
-	*ret = v4_at(in6.sin6_addr.s6_addr + 12);
+	memcpy(&v4, mapped + 12, sizeof(v4));
+	*ret = ntohl(v4);
 	return true;
 }
 

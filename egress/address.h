@@ -1,11 +1,9 @@
 /*
  * address.h - is an address of the public internet, and how is it written.
  *
- * Pure but for address_dialable.  An upstream's name may resolve to anything its owner likes; only
- * addresses that are globally reachable are dialled (IANA's special-purpose
- * registries, RFC 6890 and updates), unless root marked the upstream.
- * Addresses that carry an IPv4 address (mapped, compatible, 6to4, NAT64) are
- * judged by the address they carry.
+ * Pure but for address_dialable.  An upstream's name may resolve to anything its
+ * owner likes; only public addresses are dialled (policy/special.h), unless root
+ * named others.
  */
 #ifndef EGRESS_ADDRESS_H
 #define EGRESS_ADDRESS_H
@@ -26,14 +24,12 @@ struct reach {
 	struct cidr cidrs[RULE_CIDRS];
 };
 
-bool address_public_v4(uint32_t host_order);
-bool address_public_v6(const uint8_t a[16]);
 /* AF_INET and AF_INET6; every other family is not public. */
 bool address_public(const struct sockaddr *a);
 
 bool address_within(const struct reach *r, const struct sockaddr *a);
-/* The last word, at the moment of dialling: as above, and public addresses are not this host's own
- * unless they were named.  Asks the kernel for a route, sends nothing. */
+/* The last word, at the moment of dialling: as above, and it is not this host's own unless that
+ * very address was named, or loopback.  Asks the kernel for a route, sends nothing. */
 bool address_dialable(const struct reach *r, const struct sockaddr *a);
 /* 16 bytes, IPv4 mapped; and back, with a port.  `to` is a sockaddr_in where it can be. */
 bool address_mapped(const struct sockaddr *a, uint8_t to[16]);

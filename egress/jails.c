@@ -69,6 +69,15 @@ static void accept_some(struct listener *l, void (*accepted)(struct jail *, int,
  * none, who asks is heard as far as it takes to say what was refused. */
 static void arrive(struct jail *j, int fd, const struct place *place, const char *bytes, size_t n)
 {
+/* The address of a name from before a restart, or one that a rule names. */
+static int nobody_there(struct jail *j, const struct place *place)
+{
+	const struct policy *p = &j->names.book->policy;
+	int rule = place->has_v4 ? names_raw(&j->names, place->v4, place->port) : -1;
+	return rule >= 0 ? rule
+	                 : rules_for_address(p->rules, p->nrules, place->mapped, place->port);
+}
+
 	const struct policy *p = &j->names.book->policy;
 	struct name_ref at = {.kind = NAME_NONE};
 	if (place->has_v4)
@@ -77,7 +86,7 @@ static void arrive(struct jail *j, int fd, const struct place *place, const char
 	if (at.kind == NAME_RULE)
 		rule = names_rule(&j->names, at.host, strlen(at.host), place->port);
 	else if (at.kind == NAME_NONE && !j->names.why_none[0])
-		rule = rules_for_address(p->rules, p->nrules, place->mapped, place->port);
+		rule = nobody_there(j, place);
 	bool http = rule >= 0 ? p->rules[rule].protocol == RULE_HTTP : place->port == 80;
 	if (rule >= 0 && p->rules[rule].protocol == RULE_RAW && n == 0)
 		stream_accept_raw(j, fd, place, rule);

@@ -174,6 +174,19 @@ bool names_belong(struct names *t, const char *host, size_t n, uint32_t ipv4)
 	return names_address(t, host, n, &address) == 0 && address == ipv4;
 }
 
+int names_raw(struct names *t, uint32_t ipv4, unsigned port)
+{
+	const struct policy *p = &t->book->policy;
+	for (uint32_t i = 0; i < p->nrules && ipv4 >= EGRESS_NAMES; i++) {
+		const struct policy_rule *r = &p->rules[i];
+		size_t n = strlen(r->host);
+		if (r->protocol == RULE_RAW && n && rule_has_port(r, port) &&
+		        names_belong(t, r->host, n, ipv4))
+			return names_rule(t, r->host, n, port);
+	}
+	return -1;
+}
+
 enum egress_remedy names_remedy(const struct names *t)
 {
 	return t->why_none[0] ? EGRESS_REMEDY_NONE : EGRESS_REMEDY_ALLOW;

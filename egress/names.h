@@ -75,6 +75,8 @@ struct name_ref names_at(const struct names *t, uint32_t ipv4);
 /* A connection to `ipv4` says it wants `host`: is that its address?  Also where the address was
  * given out before a restart, which made the table forget it. */
 bool names_belong(struct names *t, const char *host, size_t n, uint32_t ipv4);
+/* The same where nothing is said: the raw rule whose name has its place there, or -1. */
+int names_raw(struct names *t, uint32_t ipv4, unsigned port);
 const struct policy_inject *names_injected(const struct names *t, const char *host, size_t n);
 /* Index of the rule, or -1; port 0: any. */
 int names_rule(const struct names *t, const char *host, size_t n, unsigned port);

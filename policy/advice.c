@@ -1,6 +1,7 @@
 #include "policy/advice.h"
 #include "base/mem.h"
 #include "policy/forms.h"
+#include "policy/special.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -25,21 +26,13 @@ int egress_protocol_by_name(const char *name)
 	return -1;
 }
 
-/* Metadata services and what is no host's own address to be reached at. */
-static const char *const never[] = {"169.254.0.0/16", "100.100.100.200", "fd00:ec2::/32",
-        "fe80::/10", "127.0.0.0/8", "::1", "0.0.0.0/8", "::", "198.18.0.0/15", "224.0.0.0/3",
-        "ff00::/8"};
 static const char *const never_names[] = {
         "metadata.google.internal", "metadata.goog", "metadata.azure.internal"};
 
 static bool never_address(const uint8_t mapped[16])
 {
-	for (size_t i = 0; i < ARRAY_LEN(never); i++) {
-		struct cidr c;
-		if (cidr_parse(never[i], &c) && cidr_has(&c, mapped))
-			return true;
-	}
-	return false;
+	struct special s;
+	return special_of(mapped, &s) && s.kind != SPECIAL_PRIVATE && s.kind != SPECIAL_RESERVED;
 }
 
 static bool never_name(const char *host)
@@ -136,8 +129,8 @@ bool advice_hint(const struct advice *a, char to[ADVICE_HINT_MAX])
 		return true;
 	case EGRESS_REMEDY_ADDRESSES:
 		snprintf(to, ADVICE_HINT_MAX,
-		        "if it is meant to lead there, name its network in `addresses` of rule %s "
-		        "of policy '%s'",
+		        "if it is meant to lead there, name its network (of this host, the very "
+		        "address) in `addresses` of rule %s of policy '%s'",
 		        a->rule, a->policy);
 		return true;
 	case EGRESS_REMEDY_PROTOCOL:

@@ -2,6 +2,7 @@
 #include "base/mem.h"
 #include "policy/groups.h"
 #include "policy/requests_yaml.h"
+#include "policy/special.h"
 #include "policy/units.h"
 
 #include <stdio.h>
@@ -45,6 +46,20 @@ static int set_ports(const struct keys_ctx *k, const struct yaml_node *n, void *
 	return r;
 }
 
+/* What is special has to be named: a wide network does not open it by the way. */
+static void note_wide(const struct keys_ctx *k, const struct yaml_node *n, const struct cidr *c)
+{
+	struct special s;
+	char range[RULE_TEXT_MAX];
+	if (!special_within(c, &s))
+		return;
+	cidr_text(&s.range, range);
+	keys_note(k, n->line,
+	        "'%.60s' is wider than what it opens: what is special in it has to be named by "
+	        "itself, as %s (%s)",
+	        n->text, range, special_name(s.kind));
+}
+
 static int set_addresses(const struct keys_ctx *k, const struct yaml_node *n, void *obj)
 {
 	struct policy_rule *rule = obj;
@@ -62,6 +77,7 @@ static int set_addresses(const struct keys_ctx *k, const struct yaml_node *n, vo
 			        "'%.60s' is not an address or a network (10.1.0.0/16, fd00::/8, no "
 			        "bits set behind the prefix)",
 			        it->text);
+		note_wide(k, it, &rule->cidrs[rule->ncidrs]);
 		rule->ncidrs++;
 	}
 	return r;
@@ -78,7 +94,9 @@ static const struct key allow_rows[] = {
                 .set = set_addresses,
                 .want = "list of addresses or networks",
                 .doc = "With `host`: addresses that are not public (private, loopback) and that "
-                       "the name may resolve to.  Without: what may be dialled as a number."},
+                       "the name may resolve to.  Without: what may be dialled as a number.  A "
+                       "network opens a special range (private, loopback, metadata) only when it "
+                       "lies within it: 0.0.0.0/0 is all that is public."},
         {.name = "ports",
                 .type = KEY_OTHER,
                 .set = set_ports,

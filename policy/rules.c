@@ -1,5 +1,6 @@
 #include "policy/rules.h"
 #include "base/mem.h"
+#include "policy/special.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -90,10 +91,16 @@ bool cidr_has(const struct cidr *c, const uint8_t mapped[16])
 	return rest == 0 || ((c->bytes[whole] ^ mapped[whole]) & (0xff00u >> rest) & 0xff) == 0;
 }
 
-bool cidrs_have(const struct cidr *c, size_t n, const uint8_t mapped[16])
+bool cidr_opens(const struct cidr *c, const uint8_t mapped[16])
+{
+	struct special s;
+	return cidr_has(c, mapped) && (!special_of(mapped, &s) || c->bits >= s.range.bits);
+}
+
+bool cidrs_open(const struct cidr *c, size_t n, const uint8_t mapped[16])
 {
 	for (size_t i = 0; i < n; i++)
-		if (cidr_has(&c[i], mapped))
+		if (cidr_opens(&c[i], mapped))
 			return true;
 	return false;
 }
@@ -155,7 +162,7 @@ int rules_for_address(
 {
 	for (size_t i = 0; i < n; i++)
 		if (!rules[i].host[0] && rule_has_port(&rules[i], port) &&
-		        cidrs_have(rules[i].cidrs, rules[i].ncidrs, mapped))
+		        cidrs_open(rules[i].cidrs, rules[i].ncidrs, mapped))
 			return (int)i;
 	return -1;
 }

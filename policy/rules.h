@@ -83,7 +83,11 @@ bool cidr_parse(const char *text, struct cidr *ret);
 void cidr_text(const struct cidr *c, char to[RULE_TEXT_MAX]);
 bool cidr_fine(const struct cidr *c); /* as cidr_parse would give it */
 bool cidr_has(const struct cidr *c, const uint8_t mapped[16]);
-bool cidrs_have(const struct cidr *c, size_t n, const uint8_t mapped[16]);
+/* May it be dialled where this network is named?  A public address that it has; any other only
+ * where the network is no more than the special range around it (special.h): 0.0.0.0/0 opens what
+ * is public, 10.0.0.0/8 and each part of it what is private there. */
+bool cidr_opens(const struct cidr *c, const uint8_t mapped[16]);
+bool cidrs_open(const struct cidr *c, size_t n, const uint8_t mapped[16]);
 
 /* Index of the rule for this name and port, or -1: an exact name before a suffix, a longer suffix
  * before a shorter one, the first of equals.  Letter case is ignored; `host` has no final dot.

@@ -130,6 +130,10 @@ like 'under another name' "$(image "$T/hostroot")" "is the host's own root exit 
 chmod 777 "$T/img"
 like "one that is not root's alone" "$(image "$T/img")" "is not root's alone; remedy: .*exit 1 $"
 like 'one that is not here yet' "$(image "$T/later")" '^note: .*later: No such file.*exit 0 $'
+rule() { lint policy .yaml "egress: { allow: [{ addresses: [\"$1\"], protocol: raw, ports: [5432] }] }" | tr '\n' ' '; }
+is 'a private network' "$(rule 10.0.0.0/8)" 'exit 0 '
+like 'one that is wider than what it opens' "$(rule 0.0.0.0/0)" "^note: .*'0.0.0.0/0' is wider than what it opens: .* 0.0.0.0/8 .*exit 0 $"
+like 'one with a metadata service in its midst' "$(rule 169.254.0.0/16)" '^note: .*as 169.254.169.0/24 .metadata services.*exit 0 $'
 printf 'limits: { memroy: 1G }\n' >"$T/fault.yaml"
 is 'a policy with a fault is not usage' "$(abctl policy explain "$T/fault.yaml" >"$T/out" 2>&1; echo $?)" 1
 ok 'the key tables of the man pages are fresh' tools/man-keys.sh "$BIN/agentbox-policyc" --check

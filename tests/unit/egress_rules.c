@@ -1,7 +1,9 @@
 /* Rules of a policy, from the query to the relayed bytes: all of agentbox-egress, confined. */
 #include "tests/egress_bed.h"
 
-enum { ECHO = 9000, BOUNDED = 9002, PACED = 9003, CLOSED = 9009 };
+#include "egress/address.h"
+
+enum { ECHO = 9000, WIDE = 9001, BOUNDED = 9002, PACED = 9003, CLOSED = 9009 };
 
 static bool has(const char *text, const char *part)
 {
@@ -42,9 +44,14 @@ static void rules(struct policy *p)
 	(void)add(p, "good.example", RULE_RAW, CLOSED, true);
 	struct policy_rule *r = add(p, "", RULE_RAW, ECHO, false);
 	r->ncidrs = cidr_parse("127.0.0.5", &r->cidrs[0]);
+	/* everything, which is everything public, by number and by name */
+	r = add(p, "", RULE_RAW, WIDE, false);
+	r->ncidrs = cidr_parse("0.0.0.0/0", &r->cidrs[0]);
+	r = add(p, "good.example", RULE_RAW, WIDE, false);
+	r->ncidrs = cidr_parse("0.0.0.0/0", &r->cidrs[0]);
 	p->flags |= POLICY_PROXY;
 	static const uint16_t ports[] = {
-	        POLICY_PROXY_PORT, 8080, 8443, ECHO, BOUNDED, PACED, CLOSED};
+	        POLICY_PROXY_PORT, 8080, 8443, ECHO, WIDE, BOUNDED, PACED, CLOSED};
 	memcpy(p->ports, ports, sizeof(ports));
 	p->nports = ARRAY_LEN(ports);
 }
@@ -186,6 +193,78 @@ static void test_raw(void)
 	ok(read(c, back, sizeof(back)) < 0 && errno == ECONNRESET, "a port nobody listens on");
 	ok(bed_event(EGRESS_DENIED, "good.example", CLOSED, "Connection refused") != NULL,
 	        "told with the reason");
+}
+
+/* One more address of this host, as of a card that it has. */
+static void own_address(const char *ip)
+{
+	struct ifreq r = {.ifr_name = "lo:1"};
+	struct sockaddr_in a = bed_address(ip, 0);
+	auto_close int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	memcpy(&r.ifr_addr, &a, sizeof(a));
+	must(ioctl(s, SIOCSIFADDR, &r) == 0, "own address %s", ip);
+}
+
+static void test_wide(void)
+{
+	char back[8];
+	auto_close int n = bed_connect("127.0.0.5", WIDE);
+	ok(read(n, back, sizeof(back)) < 0 && errno == ECONNRESET, "0.0.0.0/0 is not loopback");
+	ok(bed_event(EGRESS_DENIED, "127.0.0.5", WIDE, "not in policy") != NULL, "told");
+	auto_close int m = dial_name("good.example", WIDE);
+	ok(read(m, back, sizeof(back)) < 0 && errno == ECONNRESET, "nor by a name");
+	ok(bed_event(EGRESS_DENIED, "good.example", WIDE, "127.0.0.1, which is not public"),
+	        "told");
+	static const struct {
+		const char *named, *dialled;
+		bool fine;
+	} rows[] = {
+	        {"0.0.0.0/0", "198.41.0.4", true},
+	        {"0.0.0.0/0", "10.1.2.3", false},
+	        {"0.0.0.0/0", "169.254.169.254", false},
+	        {"0.0.0.0/0", "127.0.0.1", false},
+	        {"10.0.0.0/8", "10.1.2.3", true},
+	        {"10.1.2.0/24", "10.1.2.3", true},
+	        {"127.0.0.0/8", "127.0.0.1", true},
+	        {"169.254.169.254", "169.254.169.254", true},
+	        {"10.0.0.0/8", "10.9.9.9", false},
+	        {"10.9.9.0/24", "10.9.9.9", false},
+	        {"10.9.9.9", "10.9.9.9", true},
+	        {"0.0.0.0/0", "198.41.7.1", false},
+	        {"198.41.7.1", "198.41.7.1", true},
+	};
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct reach r = {.n = 1};
+		struct sockaddr_in a = bed_address(rows[i].dialled, 1);
+		must(cidr_parse(rows[i].named, &r.cidrs[0]), "%s", rows[i].named);
+		if (strcmp(rows[i].dialled, "10.9.9.9") == 0 ||
+		        a.sin_addr.s_addr == htonl(0xc6290701))
+			own_address(rows[i].dialled);
+		ok(address_dialable(&r, (const struct sockaddr *)&a) == rows[i].fine,
+		        "%s, where %s is named", rows[i].dialled, rows[i].named);
+	}
+}
+
+/* Bytes without a name, to an address that the egress before gave out. */
+static void test_forgotten(void)
+{
+	char back[8];
+	uint32_t a;
+	must(bed_lookup(EGRESS_RESOLVER, "good.example", 1, &a) == 0 && a, "an address");
+	close(bed.control);
+	waitpid(bed.egress, NULL, 0);
+	bed_egress("/etc/ssl/certs/ca-certificates.crt");
+	bed_policies(BED_SECRET, 1);
+	bed_jail(1, 0);
+	char ip[32];
+	snprintf(ip, sizeof(ip), "%u.%u.%u.%u", a >> 24, a >> 16 & 255, a >> 8 & 255, a & 255);
+	auto_close int s = bed_connect(ip, BOUNDED);
+	(void)!write(s, "again", 5);
+	ok(read(s, back, sizeof(back)) == 5, "a name's address counts under the next egress");
+	snprintf(
+	        ip, sizeof(ip), "%u.%u.%u.%u", a >> 24, a >> 16 & 255, a >> 8 & 255, (a & 255) ^ 1);
+	auto_close int o = bed_connect(ip, BOUNDED);
+	ok(read(o, back, sizeof(back)) < 0 && errno == ECONNRESET, "and its neighbour does not");
 }
 
 /* Much in both directions at once, with a reader that sleeps. */
@@ -445,6 +524,7 @@ int main(void)
 	test_tls();
 	test_addresses();
 	test_raw();
+	test_wide();
 	test_volume();
 	test_bounds();
 	test_http();
@@ -453,6 +533,7 @@ int main(void)
 	test_change();
 	test_resets();
 	test_leaks(fds);
+	test_forgotten();
 	test_stalled();
 	kill(bed.egress, SIGTERM);
 	return done();
