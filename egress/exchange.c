@@ -191,6 +191,13 @@ static int set_origin(
 	return 0;
 }
 
+static struct connections *own_connections(struct jail *j)
+{
+	if (!j->connections)
+		j->connections = connections_new(j->services->upstream);
+	return j->connections;
+}
+
 static int prepare(
         struct http_conn *c, const struct http_head *h, const struct judge_grant *g, struct err *e)
 {
@@ -209,6 +216,8 @@ static int prepare(
 	        .body_bytes = body_bytes(h),
 	        .ops = &ops,
 	        .ctx = c};
+	if (!with_secret)
+		spec.own = own_connections(c->client.jail);
 	int r = set_origin(c, g, &spec.reach, e);
 	if (r < 0)
 		return r;

@@ -10,6 +10,7 @@
 #include "egress/packet.h"
 #include "egress/proxy_conn.h"
 #include "egress/stream.h"
+#include "egress/upstream.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -212,6 +213,7 @@ static void bury(struct corpse *c)
 	free(j);
 }
 
+	connections_free(j->connections); /* its transfers are buried already */
 static void close_listener(struct listener *l)
 {
 	reactor_unwatch(l->jail->services->reactor, &l->watch);

@@ -22,6 +22,7 @@
 #include <stdint.h>
 
 struct certs;
+struct connections;
 struct resolver;
 struct secrets;
 struct tls_service;
@@ -70,6 +71,7 @@ struct jail {
 	struct purse purse;
 	struct certs *certs; /* owned; NULL: its policy terminated nothing when it began */
 	struct listener listeners[EGRESS_LISTENERS];
+	struct connections *connections; /* owned; NULL until a request goes out without a secret */
 	struct listener ports[POLICY_PORTS]; /* of its policy, when it began */
 	uint32_t nports;
 	struct list clients; /* of struct client.link */

@@ -10,12 +10,13 @@
 #include <string.h>
 
 enum {
-	CA_MAX = 4 << 20,      /* Debian's bundle is 220 KiB */
-	HEAD_MAX = 256 << 10,  /* response head; libcurl itself stops at 300 KiB */
-	CONNECT_MS = 15000,    /* name is resolved already: TCP and TLS */
-	IDLE_CONNECTIONS = 64, /* kept for reuse, per pool */
-	IDLE_REUSE_S = 50,     /* below the idle limit of common front ends (60 s): a request on
-	                          a connection that is just being closed would fail */
+	CA_MAX = 4 << 20,     /* Debian's bundle is 220 KiB */
+	HEAD_MAX = 256 << 10, /* response head; libcurl itself stops at 300 KiB */
+	CONNECT_MS = 15000,   /* name is resolved already: TCP and TLS */
+	IDLE_SHARED = 64,     /* kept for reuse, of all jails together */
+	IDLE_OWN = 16,        /* of one */
+	IDLE_REUSE_S = 50,    /* below the idle limit of common front ends (60 s): a request on
+	                         a connection that is just being closed would fail */
 	UPLOAD_CHUNK = 64 << 10,
 };
 
@@ -27,13 +28,19 @@ struct upstream_socket {
 
 struct pool {
 	struct reactor *reactor; /* borrowed: process */
-	CURLM *multi;            /* owned */
+	CURLM *multi;            /* owned; NULL until there is a transfer */
 	struct timer timer;
 };
 
-struct upstream {
+struct connections {
 	struct pool pools[2]; /* public addresses only; any address */
-	char *ca;             /* owned: PEM */
+	long idle;            /* of each */
+};
+
+struct upstream {
+	struct reactor *reactor;   /* borrowed: process */
+	struct connections shared; /* where the secret is ours */
+	char *ca;                  /* owned: PEM */
 	size_t ca_len;
 };
 
@@ -179,10 +186,25 @@ static void on_timer(struct timer *t)
 
 /* ---- life ---- */
 
-static int pool_init(struct pool *p, struct reactor *r)
+static void connections_init(struct connections *c, struct reactor *r, long idle)
 {
-	p->reactor = r;
-	p->timer.fire = on_timer;
+	c->idle = idle;
+	for (size_t i = 0; i < ARRAY_LEN(c->pools); i++)
+		c->pools[i] = (struct pool){.reactor = r, .timer.fire = on_timer};
+}
+
+static void connections_done(struct connections *c)
+{
+	for (size_t i = 0; i < ARRAY_LEN(c->pools); i++) {
+		curl_multi_cleanup(c->pools[i].multi);
+		reactor_disarm(&c->pools[i].timer);
+	}
+}
+
+static int pool_open(struct pool *p, long idle)
+{
+	if (p->multi)
+		return 0;
 	p->multi = curl_multi_init();
 	if (!p->multi)
 		return -ENOMEM;
@@ -191,16 +213,30 @@ static int pool_init(struct pool *p, struct reactor *r)
 	curl_multi_setopt(p->multi, CURLMOPT_TIMERFUNCTION, on_timer_change);
 	curl_multi_setopt(p->multi, CURLMOPT_TIMERDATA, p);
 	curl_multi_setopt(p->multi, CURLMOPT_PIPELINING, CURLPIPE_NOTHING);
-	curl_multi_setopt(p->multi, CURLMOPT_MAXCONNECTS, (long)IDLE_CONNECTIONS);
+	curl_multi_setopt(p->multi, CURLMOPT_MAXCONNECTS, idle);
 	return 0;
+}
+
+struct connections *connections_new(struct upstream *u)
+{
+	struct connections *c = xnew(struct connections);
+	connections_init(c, u->reactor, IDLE_OWN);
+	return c;
+}
+
+void connections_free(struct connections *c)
+{
+	if (c)
+		connections_done(c);
+	free(c);
 }
 
 struct upstream *upstream_new(struct reactor *r, const char *ca_file, struct err *e)
 {
 	struct upstream *u = xnew(struct upstream);
+	u->reactor = r;
+	connections_init(&u->shared, r, IDLE_SHARED);
 	int status = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK ? 0 : -EIO;
-	for (size_t i = 0; status == 0 && i < ARRAY_LEN(u->pools); i++)
-		status = pool_init(&u->pools[i], r);
 	if (status < 0) {
 		err_set(e, status, "libcurl does not start");
 	} else {
@@ -221,10 +257,7 @@ void upstream_free(struct upstream *u)
 {
 	if (!u)
 		return;
-	for (size_t i = 0; i < ARRAY_LEN(u->pools); i++) {
-		curl_multi_cleanup(u->pools[i].multi);
-		reactor_disarm(&u->pools[i].timer);
-	}
+	connections_done(&u->shared);
 	free(u->ca);
 	free(u);
 }
@@ -386,14 +419,18 @@ struct transfer *transfer_new(struct upstream *u, const struct transfer_spec *sp
 {
 	struct transfer *t = xnew(struct transfer);
 	auto_buf struct buf url = BUF_INIT(HTTP_HEAD_MAX + 2 * POLICY_PATH_MAX);
-	t->pool = &u->pools[spec->reach.any || spec->reach.n ? 1 : 0];
+	struct connections *c = spec->own ? spec->own : &u->shared;
+	t->pool = &c->pools[spec->reach.any || spec->reach.n ? 1 : 0];
 	t->origin = *spec->origin;
 	t->reach = spec->reach;
 	t->ops = spec->ops;
 	t->ctx = spec->ctx;
 	t->lines = (struct buf)BUF_INIT(HEAD_MAX);
 	t->easy = curl_easy_init();
-	int r = t->easy ? origin_url(&t->origin, spec->target.p, spec->target.n, &url) : -ENOMEM;
+	int r = pool_open(t->pool, c->idle);
+	if (r == 0)
+		r = t->easy ? origin_url(&t->origin, spec->target.p, spec->target.n, &url)
+		            : -ENOMEM;
 	if (r < 0) {
 		err_set(e, r, "the request cannot be prepared: %s", strerror(-r));
 		transfer_free(t);

@@ -7,8 +7,11 @@
  * proxy.  HTTP/1.1 only: one connection carries one exchange at a time, so a
  * jail that does not read holds up its own response and nobody else's.
  *
- * Transfers of upstreams that may be private use their own pool of connections:
- * a public upstream of the same name never rides on one of those.  Where root
+ * Connections are kept and shared between jails only where the credential is
+ * ours and goes with each request.  Elsewhere each jail has its own: a login may
+ * be one of the connection (NTLM, Negotiate), and what rides on it next is then
+ * taken for the one who logged in.  Upstreams that may be private are apart in
+ * either: a public one of the same name never rides on one of those.  Where root
  * named networks, a connection serves one exchange.
  *
  * Callbacks run inside libcurl: they must not free a transfer (except end(),
@@ -28,8 +31,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct upstream; /* opaque: both pools */
-struct transfer; /* opaque */
+struct upstream;    /* opaque: both pools */
+struct connections; /* opaque: of one jail, kept for its next request */
+struct transfer;    /* opaque */
 
 enum { TRANSFER_PAUSE = -1, TRANSFER_ABORT = -2 };
 enum { TRANSFER_CHUNKED = -1, TRANSFER_NO_BODY = -2 }; /* for body_bytes */
@@ -54,6 +58,7 @@ struct transfer_ops {
 struct transfer_spec {
 	const struct origin *origin; /* copied */
 	struct reach reach;
+	struct connections *own; /* borrowed, and kept until transfer_free; NULL: the shared ones */
 	struct http_text method, target;
 	bool fresh;                     /* on a new connection: its body could not be sent twice */
 	int64_t body_bytes;             /* of the request, or TRANSFER_CHUNKED, TRANSFER_NO_BODY */
@@ -64,6 +69,10 @@ struct transfer_spec {
 /* ---- life: before the process is confined, since the CA bundle is read here ---- */
 struct upstream *upstream_new(struct reactor *r, const char *ca_file, struct err *e);
 void upstream_free(struct upstream *u);
+
+/* After all of its transfers; what is open still is closed. */
+struct connections *connections_new(struct upstream *u);
+void connections_free(struct connections *c); /* NULL is fine */
 
 /* ---- transfers ---- */
 
