@@ -29,7 +29,7 @@ enum {
 	 */
 	POLICY_PORTS = 12,
 	POLICY_PROXY_PORT = 3128,
-	POLICY_REQUESTS = 48, /* of all rules and upstreams of a policy together */
+	POLICY_REQUESTS = 64, /* of all rules and upstreams of a policy together */
 	REQUEST_METHOD_MAX = 16,
 	/* "*.", a name, four ports, a group: a rule as one line. */
 	RULE_TEXT_MAX = POLICY_HOST_MAX + 96,

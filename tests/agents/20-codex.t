@@ -1,4 +1,4 @@
 #!/usr/bin/env bash
 # The real Codex: its key is nowhere in its jail.
 . tests/agents/real.sh
-prove_agent codex openai.agentbox authorization 'Bearer ' 'model: gpt-5.5'
+prove_agent codex 'Bearer ' 'model: gpt-5.5'

@@ -2,7 +2,7 @@
 # real.sh - a real agent from npm in the default jail, with the stand-in model behind an injected name.
 #
 #	. tests/agents/real.sh
-#	prove_agent NAME HOST HEADER PREFIX [KEY OF THE HARNESS [HOST THAT IT ALSO ASKS FOR]]
+#	prove_agent NAME PREFIX-OF-THE-KEY KEY-OF-THE-HARNESS [HOST THAT IT ALSO ASKS FOR]
 #	models_of NAME MODEL=HOST...
 #
 # A run says something and writes a file, with a system prompt; while the model is silent the jail
@@ -30,17 +30,19 @@ J
 open_gate() { node -e 'fetch(process.argv[1], { method: "POST" })' "http://127.0.0.1:$(cat "$T/port")/__mock/open/$1"; }
 asked() { grep -q "\"kind\":\"main\",\"turn\":$1" "$T/model.log"; }
 
-# configure NAME HOST HEADER PREFIX KEYS
+# What the default policy injects, each of it led to the stand-in: its requests are held to the same.
+stand_in() {
+	echo 'extends: default'
+	sed -n '/^egress:/,$p' policy/builtin/default.yaml | sed -e 's/^\( *\)secret: .*/\1secret: PROOF_KEY\n\1allow_loopback: true/' \
+		-e "s,upstream: .*,upstream: \"http://127.0.0.1:$(cat "$T/port")\","
+}
+
+# configure NAME KEYS
 configure() {
 	mkdir -p "$T/etc/harnesses" "$T/etc/policy"
-	cat >"$T/etc/policy/model.yaml" <<Y
-extends: default
-egress:
-  inject:
-    - { host: $2, upstream: "http://127.0.0.1:$(cat "$T/port")", header: $3, prefix: "$4", secret: PROOF_KEY, allow_loopback: true }
-Y
+	stand_in >"$T/etc/policy/model.yaml"
 	printf -- '---\nbackend: %s\npolicy: model\n%s\nartifacts: [out/**]\nlimits: { timeoutMs: 600000 }\n---\nThe magic word is heliotrope.\n' \
-		"$1" "$5" >"$T/etc/harnesses/go.md"
+		"$1" "$2" >"$T/etc/harnesses/go.md"
 	: >"$T/etc/agentboxd.yaml"
 	export PROOF_KEY=$KEY
 	start_daemon --config "$T/etc/agentboxd.yaml" --agents "$AGENTS"
@@ -80,11 +82,8 @@ models_of() {
 	echo '{ "turns": [ { "text": "Yes.", "repeat": -1 } ] }' >"$T/scenario.json"
 	ok 'the stand-in model listens' start_model || finish
 	mkdir -p "$T/etc/harnesses" "$T/etc/policy"
-	printf 'extends: default\negress:\n  inject:\n' >"$T/etc/policy/models.yaml"
+	stand_in >"$T/etc/policy/models.yaml"
 	for pair in "$@"; do
-		cat >>"$T/etc/policy/models.yaml" <<Y
-    - { host: ${pair#*=}, upstream: "http://127.0.0.1:$(cat "$T/port")", header: x-api-key, secret: PROOF_KEY, allow_loopback: true }
-Y
 		printf -- '---\nbackend: %s\npolicy: models\nmodel: %s\n---\n' "$name" "${pair%=*}" >"$T/etc/harnesses/${pair#*=}.md"
 	done
 	: >"$T/etc/agentboxd.yaml"
@@ -94,7 +93,7 @@ Y
 		: >"$T/model.log"
 		abctl run "${pair#*=}" -s "u/${pair#*=}" -p 'Say yes.' --json >"$T/events" 2>"$T/err"
 		is "$pair answers" "$(json 'l.result.status+" "+l.result.finalText' <"$T/events")" 'succeeded Yes.'
-		like 'it was asked, with the key' "$(cat "$T/model.log")" "\"key\":\"$KEY\",\"kind\":\"main\".*\"model\":\"$(basename "${pair%=*}")\""
+		like 'it was asked, with the key' "$(cat "$T/model.log")" "\"key\":\"(Bearer )?$KEY\",\"kind\":\"main\".*\"model\":\"$(basename "${pair%=*}")\""
 	done
 	finish
 }
@@ -104,7 +103,7 @@ prove_agent() {
 	ok 'the agent starts' sh "harnesses/agents/$1/smoke.sh" "$AGENTS/$1"
 	trap 'kill "${HELPERS[@]}" 2>/dev/null; _at_exit' EXIT
 	ok 'the stand-in model listens' start_model || finish
-	ok 'the daemon' configure "$1" "$2" "$3" "$4" "${5:-}" || finish
+	ok 'the daemon' configure "$1" "$3" || finish
 	abctl run go -s u/g -p 'Write out/hello.txt.' --json >"$T/events" 2>"$T/err" &
 	local run=$! wire
 	# opencode first asks a package registry in vain, again and again: half a minute, on a busy machine over two
@@ -129,9 +128,9 @@ prove_agent() {
 	is 'as the model said' "$(cat "$T"/state/supervisor/artifacts/*/*)" "hello $PLANT"
 	is 'tokens are metered outside' "$(json 'l.result.usage.metered&&l.result.usage.inputTokens>0' <"$T/events")" true
 	ok 'the model was told the system prompt' grep -rq 'magic word is heliotrope' "$T/bodies"
-	is 'each request to it had the key' "$(grep '"kind":"main"' "$T/model.log" | grep -vc "\"key\":\"$4$KEY\"")" 0
+	is 'each request to it had the key' "$(grep '"kind":"main"' "$T/model.log" | grep -vc "\"key\":\"$2$KEY\"")" 0
 	like 'nothing else was asked for' "$(json 'e.filter(x=>x.type==="egress.denied").map(x=>x.host).join(" ")' <"$T/events")" \
-		"^(${6:-nothing} ?)*\$"
+		"^(${4:-nothing} ?)*\$"
 	is 'the key is in no event, artifact, log, file of state' "$(grep -rlaE "$KEY" "$T/state" "$T/log" "$T/err" "$T/events")" ''
 	ok 'nothing is left' wait_for 20 no_jail_processes
 	finish

@@ -1,5 +1,6 @@
 #include "policy/policy_yaml.h"
 #include "base/mem.h"
+#include "policy/builtin.h"
 #include "tests/t.h"
 
 static struct policy *parsed; /* of the last text that was fine */
@@ -176,8 +177,63 @@ static void full(void)
 	        "egress:\n  allow:\n    - host: a.b\n      protocol: http\n      requests:\n");
 	for (int i = 0; i <= POLICY_REQUESTS; i++)
 		n += (size_t)snprintf(text + n, sizeof(text) - n, "        - /p%d\n", i);
-	ok(parse(text) == -EINVAL && strstr(err.text, "room for 48 requests"), "requests: %s",
+	ok(parse(text) == -EINVAL && strstr(err.text, "room for 64 requests"), "requests: %s",
 	        err.text);
+}
+
+/* What may be asked with the keys of the default policy. */
+static void asked(void)
+{
+	static const struct {
+		const char *host, *method, *target;
+		bool fine;
+	} rows[] = {
+	        {"anthropic.agentbox", "POST", "/v1/messages?beta=true", true},
+	        {"anthropic.agentbox", "POST", "/v1/messages/count_tokens", true},
+	        {"anthropic.agentbox", "GET", "/v1/models/claude-sonnet-4-5", true},
+	        {"anthropic.agentbox", "POST", "/v1/messages/batches", false},
+	        {"anthropic.agentbox", "GET", "/v1/messages/batches", false},
+	        {"anthropic.agentbox", "GET", "/v1/files", false},
+	        {"anthropic.agentbox", "POST", "/v1/files", false},
+	        {"anthropic.agentbox", "GET", "/v1/organizations/api_keys", false},
+	        {"openai.agentbox", "POST", "/v1/responses", true},
+	        {"openai.agentbox", "POST", "/v1/chat/completions", true},
+	        {"openai.agentbox", "GET", "/v1/models", true},
+	        {"openai.agentbox", "GET", "/v1/responses/resp_1", false},
+	        {"openai.agentbox", "GET", "/v1/chat/completions", false},
+	        {"openai.agentbox", "GET", "/v1/files/f/content", false},
+	        {"openai.agentbox", "DELETE", "/v1/models/ft", false},
+	        {"openai.agentbox", "POST", "/v1/batches", false},
+	        {"openai.agentbox", "GET", "/v1/organization/costs", false},
+	        {"gemini.agentbox", "POST", "/v1beta/models/gemini-2.5-pro:generateContent", true},
+	        {"gemini.agentbox", "POST",
+	                "/v1beta/models/gemini-2.5-pro:streamGenerateContent?alt=sse", true},
+	        {"gemini.agentbox", "POST", "/v1/models/gemini-2.5-pro:countTokens", true},
+	        {"gemini.agentbox", "GET", "/v1beta/models", true},
+	        {"gemini.agentbox", "GET", "/v1beta/files", false},
+	        {"gemini.agentbox", "POST", "/upload/v1beta/files", false},
+	        {"gemini.agentbox", "POST", "/v1beta/cachedContents", false},
+	        {"gemini.agentbox", "POST", "/v1beta/tunedModels/x:generateContent", false},
+	        {"gemini.agentbox", "POST", "/v1beta/models/gemini:batchGenerateContent", false},
+	};
+	struct err e;
+	for (int i = 0; i < (int)builtin_count(); i++) {
+		must(policy_builtin(i, parsed, &e) == 0, "built-in %d", i);
+		if (strcmp(parsed->name, "default") == 0)
+			break;
+	}
+	is_str(parsed->name, "default", "the default policy");
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		const struct policy_inject *j = parsed->inject;
+		while (j < parsed->inject + parsed->ninject && strcmp(j->host, rows[i].host) != 0)
+			j++;
+		must(j < parsed->inject + parsed->ninject, "%s is in it", rows[i].host);
+		ok(requests_allow(parsed->requests + j->requests.first, j->requests.n,
+		           rows[i].method, strlen(rows[i].method), rows[i].target,
+		           strlen(rows[i].target)) == rows[i].fine,
+		        "%s: %s %s %s", rows[i].host, rows[i].method, rows[i].target,
+		        rows[i].fine ? "is let through" : "is not");
+	}
 }
 
 int main(void)
@@ -187,6 +243,7 @@ int main(void)
 	inherited();
 	wrong();
 	full();
+	asked();
 	free(parsed);
 	return done();
 }

@@ -91,7 +91,9 @@ static void injects(void)
 static struct policy_rule *rule0(struct policy_set *s)
 {
 	struct policy *p = &s->policies[0];
-	p->nrules = p->nrequests = 1;
+	p->nrules = p->nrequests = 1; /* it is the rule's */
+	for (uint32_t i = 0; i < p->ninject; i++)
+		p->inject[i].requests = (struct request_range){0};
 	p->rules[0] = (struct policy_rule){.host = "a.b", .nports = 1, .ports = {443}};
 	strcpy(p->requests[0].path, "/x");
 	return &p->rules[0];
