@@ -45,7 +45,8 @@ int client_release(struct client *c)
 		return -1;
 	c->ended = true;
 	list_remove(&c->link);
-	c->jail->nclients--;
+	if (--c->jail->nclients == 0)
+		jails_slack(c->jail->services);
 	reactor_unwatch(c->reactor, &c->watch);
 	reactor_bury(c->reactor, &c->corpse);
 	return take_fd(c->fd);

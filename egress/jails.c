@@ -13,6 +13,7 @@
 #include "egress/upstream.h"
 
 #include <arpa/inet.h>
+#include <malloc.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <net/ethernet.h>
@@ -23,6 +24,8 @@
 
 /* Deadlines are tens of seconds, waiting events are a second late at most. */
 enum { TICK_MS = 250 };
+/* The allocator keeps what it has once been given.  Giving back takes it a millisecond or so. */
+enum { TRIM_MS = 1000 };
 
 static void refuse_crowd(struct jail *j, int fd, unsigned port)
 {
@@ -66,10 +69,6 @@ static void accept_some(struct listener *l, void (*accepted)(struct jail *, int,
 	}
 }
 
-/* Whose address was dialled decides what is spoken, and the rule of name and port; where there is
- * none, who asks is heard as far as it takes to say what was refused. */
-static void arrive(struct jail *j, int fd, const struct place *place, const char *bytes, size_t n)
-{
 /* The address of a name from before a restart, or one that a rule names. */
 static int nobody_there(struct jail *j, const struct place *place)
 {
@@ -79,6 +78,10 @@ static int nobody_there(struct jail *j, const struct place *place)
 	                 : rules_for_address(p->rules, p->nrules, place->mapped, place->port);
 }
 
+/* Whose address was dialled decides what is spoken, and the rule of name and port; where there is
+ * none, who asks is heard as far as it takes to say what was refused. */
+static void arrive(struct jail *j, int fd, const struct place *place, const char *bytes, size_t n)
+{
 	const struct policy *p = &j->names.book->policy;
 	struct name_ref at = {.kind = NAME_NONE};
 	if (place->has_v4)
@@ -210,10 +213,10 @@ static void bury(struct corpse *c)
 	usage_done(&j->usage);
 	purse_done(&j->purse);
 	certs_free(j->certs);
+	connections_free(j->connections); /* its transfers are buried already */
 	free(j);
 }
 
-	connections_free(j->connections); /* its transfers are buried already */
 static void close_listener(struct listener *l)
 {
 	reactor_unwatch(l->jail->services->reactor, &l->watch);
@@ -356,6 +359,12 @@ void jails_cut(struct services *s, const char *why)
 		leave(j, why);
 }
 
+void jails_slack(struct services *s)
+{
+	if (!s->trim_ms)
+		s->trim_ms = clock_mono_ms() + TRIM_MS;
+}
+
 void jails_end(struct jail *j)
 {
 	struct reactor *loop = j->services->reactor;
@@ -366,6 +375,7 @@ void jails_end(struct jail *j)
 	list_remove(&j->link);
 	/* After its clients, which still count their bytes into its report. */
 	reactor_bury(loop, &j->corpse);
+	jails_slack(j->services);
 	end_if_drained(j->services);
 }
 
@@ -386,6 +396,10 @@ void jails_tick(struct timer *t)
 		purse_tick(&j->purse);
 	}
 	end_if_drained(s);
-	if (!list_empty(&s->jails)) /* without jails the process sleeps */
+	if (s->trim_ms && now >= s->trim_ms) {
+		s->trim_ms = 0;
+		(void)malloc_trim(0);
+	}
+	if (!list_empty(&s->jails) || s->trim_ms) /* without jails the process sleeps */
 		reactor_arm(s->reactor, t, TICK_MS);
 }

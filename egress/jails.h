@@ -47,7 +47,8 @@ struct services {
 	struct ledger ledger;
 	struct price_list prices; /* of the policies in use */
 	int control;              /* owned */
-	struct timer tick;        /* armed while there are jails */
+	struct timer tick;        /* armed while there are jails, and until memory is given back */
+	int64_t trim_ms;          /* when that is due; 0: nothing to give back */
 	bool draining; /* another process has the listeners; the end when nothing is open */
 };
 
@@ -70,8 +71,8 @@ struct jail {
 	struct usage usage;
 	struct purse purse;
 	struct certs *certs; /* owned; NULL: its policy terminated nothing when it began */
-	struct listener listeners[EGRESS_LISTENERS];
 	struct connections *connections; /* owned; NULL until a request goes out without a secret */
+	struct listener listeners[EGRESS_LISTENERS];
 	struct listener ports[POLICY_PORTS]; /* of its policy, when it began */
 	uint32_t nports;
 	struct list clients; /* of struct client.link */
@@ -95,6 +96,8 @@ void jails_count(struct jail *j, int rule, const char *secret, size_t n); /* the
 void jails_drain(struct services *s);
 /* What is under way is told to be cut, before the process ends. */
 void jails_cut(struct services *s, const char *why);
+/* Connections have ended: what they had of memory goes back to the system in a while. */
+void jails_slack(struct services *s);
 /* services.tick: deadlines, waiting events, listeners that were out of descriptors. */
 void jails_tick(struct timer *t);
 
