@@ -43,7 +43,7 @@ cat >"$T/etc/harnesses/late.md" <<'Y'
 ---
 backend: exec
 policy: web
-command: [sh, -c, 'touch up; while [ ! -e go ]; do sleep 0.2; done; echo "answered $(printf hi | timeout 20 socat - tcp:good.example:7)"']
+command: [sh, -c, 'a=$(getent hosts good.example | cut -d" " -f1); touch up; while [ ! -e go ]; do sleep 0.2; done; echo "answered $(printf hi | timeout 20 socat - tcp:$a:7)"']
 ---
 Y
 : >"$T/etc/agentboxd.yaml"

@@ -179,6 +179,7 @@ class Echo(socketserver.BaseRequestHandler):
 
 class Echoes(socketserver.ThreadingTCPServer):
     daemon_threads = True
+    request_queue_size = 512
     allow_reuse_address = True
 
 
