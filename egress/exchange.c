@@ -93,12 +93,15 @@ static void take_head(struct http_conn *c, const struct http_head *h, const stru
 	memcpy(host, x->name, sizeof(host));
 	buf_done(&x->body);
 	mask_done(&x->mask);
+	free(x->path);
 	exchange_init(x);
 	memcpy(x->name, host, sizeof(host));
 	x->injected = g->inject != NULL;
 	if (g->rule)
 		x->rule = (int)(g->rule - c->client.jail->names.book->policy.rules);
 	snprintf(x->method, sizeof(x->method), "%.*s", (int)h->method.n, h->method.p);
+	const char *query = memchr(h->target.p, '?', h->target.n);
+	x->path = xstrndup(h->target.p, query ? (size_t)(query - h->target.p) : h->target.n);
 	x->minor = h->minor;
 	x->keep_alive = h->keep_alive;
 	x->head_bytes = head_bytes(h);
@@ -175,19 +178,18 @@ static void on_addresses(struct lookup *l, const struct err *e)
 static const struct transfer_ops ops;
 
 /* Where it goes, and what that may be. */
-static int set_origin(
-        struct http_conn *c, const struct judge_grant *g, struct reach *reach, struct err *e)
+static int set_origin(const struct http_conn *c, const struct judge_grant *g, struct origin *to,
+        struct reach *reach, struct err *e)
 {
-	struct exchange *x = &c->x;
 	if (g->inject) {
 		*reach = (struct reach){.any = g->inject->loopback != 0};
-		return origin_parse(g->inject->upstream, &x->origin, e);
+		return origin_parse(g->inject->upstream, to, e);
 	}
 	*reach = (struct reach){.n = g->rule->ncidrs};
 	memcpy(reach->cidrs, g->rule->cidrs, sizeof(reach->cidrs));
-	x->origin = (struct origin){.tls = c->tls != NULL, .port = (uint16_t)c->place.port};
-	for (size_t i = 0; x->name[i]; i++)
-		x->origin.host[i] = (char)tolower((unsigned char)x->name[i]);
+	*to = (struct origin){.tls = c->tls != NULL, .port = (uint16_t)c->place.port};
+	for (size_t i = 0; c->x.name[i]; i++)
+		to->host[i] = (char)tolower((unsigned char)c->x.name[i]);
 	return 0;
 }
 
@@ -218,7 +220,7 @@ static int prepare(
 	        .ctx = c};
 	if (!with_secret)
 		spec.own = own_connections(c->client.jail);
-	int r = set_origin(c, g, &spec.reach, e);
+	int r = set_origin(c, g, &x->origin, &spec.reach, e);
 	if (r < 0)
 		return r;
 	x->reach = spec.reach;
@@ -535,6 +537,7 @@ static void on_end(void *ctx, const struct err *e)
 	}
 	count(c, e ? ", failed" : "");
 	transfer_free(take(x->transfer));
+	free(take(x->path));
 	if (e) {
 		fail(c, e);
 		return;
@@ -567,20 +570,17 @@ void exchange_cut(struct http_conn *c, const char *why)
 	report_denied(&c->client.jail->report, &what, why);
 }
 
-/* What of the policy the exchange goes on by; false: nothing. */
+/* By the policy as it is now, and still to the same upstream. */
 static bool still_allowed(struct http_conn *c)
 {
 	struct exchange *x = &c->x;
-	const struct names *t = &c->client.jail->names;
-	const struct policy *p = &t->book->policy;
-	size_t n = strlen(x->name);
-	if (x->injected)
-		return names_injected(t, x->name, n) != NULL;
-	x->rule = names_rule(t, x->name, n, c->place.port);
-	if (x->rule < 0 || p->rules[x->rule].protocol != RULE_HTTP)
+	struct judge_grant g = {0};
+	struct origin to;
+	struct reach reach;
+	if (!judge_again(c, &g) || set_origin(c, &g, &to, &reach, NULL) < 0 ||
+	        strcmp(to.host, x->origin.host) != 0 || to.port != x->origin.port ||
+	        to.tls != x->origin.tls)
 		return false;
-	struct reach reach = {.n = p->rules[x->rule].ncidrs};
-	memcpy(reach.cidrs, p->rules[x->rule].cidrs, sizeof(reach.cidrs));
 	return !x->transfer || transfer_narrow(x->transfer, &reach);
 }
 
@@ -620,4 +620,5 @@ void exchange_done(struct http_conn *c)
 	}
 	buf_done(&x->body);
 	mask_done(&x->mask);
+	free(take(x->path));
 }

@@ -48,6 +48,7 @@ struct exchange {
 	int rule;                   /* of the jail's policy as it is now; -1: none */
 	bool injected;              /* an entry of `inject` has the name */
 	char method[HTTP_METHOD_MAX];
+	char *path; /* owned; of the target */
 	size_t head_bytes;
 	int minor;
 	bool keep_alive;

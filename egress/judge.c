@@ -81,7 +81,12 @@ static bool may_ask(struct http_conn *c, const struct policy *p, struct request_
 	return false;
 }
 
-/* By a rule: its protocol must be the one that is spoken. */
+/* Is its protocol the one that is spoken, its requests to be seen? */
+static bool rule_fits(const struct http_conn *c, const struct policy_rule *r)
+{
+	return rule_shows_requests(r) && r->protocol == (c->tls ? RULE_TLS : RULE_HTTP);
+}
+
 static bool judge_rule(struct http_conn *c, const struct http_head *h, struct judge_grant *ret)
 {
 	const struct names *t = &c->client.jail->names;
@@ -94,8 +99,7 @@ static bool judge_rule(struct http_conn *c, const struct http_head *h, struct ju
 		return false;
 	}
 	c->x.rule = i;
-	bool tls = p->rules[i].protocol == RULE_TLS && rule_shows_requests(&p->rules[i]);
-	if (c->tls ? !tls : p->rules[i].protocol != RULE_HTTP) {
+	if (!rule_fits(c, &p->rules[i])) {
 		refuse_unless(c, 403, c->tls ? EGRESS_REMEDY_NONE : EGRESS_REMEDY_PROTOCOL,
 		        "http: %.60s:%u is allowed as %s%s", c->x.name, c->place.port,
 		        rule_protocol_name(p->rules[i].protocol),
@@ -142,4 +146,27 @@ bool judge_request(struct http_conn *c, const struct http_head *h, struct judge_
 		return may_ask(c, &t->book->policy, in->requests, h);
 	}
 	return false;
+}
+
+bool judge_again(struct http_conn *c, struct judge_grant *ret)
+{
+	struct exchange *x = &c->x;
+	const struct names *t = &c->client.jail->names;
+	const struct policy *p = &t->book->policy;
+	size_t n = strlen(x->name);
+	struct request_range range;
+	if (x->injected) {
+		*ret = (struct judge_grant){.inject = names_injected(t, x->name, n)};
+		if (!ret->inject)
+			return false;
+		range = ret->inject->requests;
+	} else {
+		x->rule = names_rule(t, x->name, n, c->place.port);
+		if (x->rule < 0 || !rule_fits(c, &p->rules[x->rule]))
+			return false;
+		*ret = (struct judge_grant){.rule = &p->rules[x->rule]};
+		range = ret->rule->requests;
+	}
+	return requests_allow(p->requests + range.first, range.n, x->method, strlen(x->method),
+	        x->path, strlen(x->path));
 }

@@ -22,6 +22,8 @@ struct judge_grant {
 
 /* False when it was refused. */
 bool judge_request(struct http_conn *c, const struct http_head *h, struct judge_grant *ret);
+/* The same of one that is under way, by the policy as it is now; nobody is answered. */
+bool judge_again(struct http_conn *c, struct judge_grant *ret);
 
 /* What the jail asked for, and which entry of the policy has it. */
 struct report_of judge_asked(const struct http_conn *c, enum egress_remedy remedy);

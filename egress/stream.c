@@ -424,7 +424,7 @@ static bool still_allowed(struct stream *s)
 	if (s->state == STREAM_DIAL)
 		s->dial->dial.reach = reach;
 	if ((rule->protocol == RULE_RAW) != (s->spoken == EGRESS_PROTOCOL_RAW) ||
-	        rule->protocol == RULE_HTTP)
+	        rule_shows_requests(rule)) /* which were not judged here */
 		return false;
 	return s->state == STREAM_DIAL || getpeername(s->fd, (struct sockaddr *)&a, &len) < 0 ||
 	       address_within(&reach, (const struct sockaddr *)&a);

@@ -30,7 +30,8 @@ static struct policy_rule *add(struct policy *p, const char *host, unsigned port
 	return r;
 }
 
-static bool relaxed; /* the second policy terminates other names */
+static bool relaxed;  /* the second policy terminates other names */
+static bool narrowed; /* another has one request less */
 
 static void rules(struct policy *p)
 {
@@ -41,8 +42,8 @@ static void rules(struct policy *p)
 		p->requests[1] = (struct policy_request){"POST", "/sink"};
 		p->requests[2] = (struct policy_request){"GET", "/big"};
 		p->requests[3] = (struct policy_request){"GET", "/sse"};
-		p->nrequests = 4;
-		r->requests.n = 4;
+		p->nrequests = narrowed ? 3 : 4;
+		r->requests.n = p->nrequests;
 	}
 	add(p, ".good.example", TLS_PORT)->terminate = true;
 	r = add(p, "good.example", OTHER_PORT);
@@ -552,6 +553,32 @@ static void test_bounds(void)
 	ok(bed_event(EGRESS_DENIED, "good.example", OTHER_PORT, "are used up") != NULL, "told");
 }
 
+/* What is under way when the policies are sent again: the same ones with secrets that have changed,
+ * or others. */
+static void test_change_meanwhile(void)
+{
+	static const char get[] = "GET /sse HTTP/1.1\r\nHost: good.example:8443\r\n\r\n";
+	for (narrowed = false;; narrowed = true) {
+		struct talk t;
+		must(shake_hands(&t, &good) && say(&t, get, sizeof(get) - 1), "events");
+		auto_free char *first = hear(&t, "data: event");
+		bed_policies(BED_SECRET, 1);
+		auto_free char *rest = hear(&t, "0\r\n\r\n");
+		bool whole = has(rest, "0\r\n\r\n");
+		hang_up(&t);
+		if (narrowed) {
+			ok(!whole, "a request that is not among those allowed any more is cut");
+			break;
+		}
+		if (!ok(whole, "policies that allow an answer do not cut it"))
+			printf("# %.300s|%.300s\n", first, rest);
+	}
+	ok(bed_event(EGRESS_DENIED, "good.example", TLS_PORT, "allows it no longer") != NULL,
+	        "told");
+	narrowed = false;
+	bed_policies(BED_SECRET, 1);
+}
+
 static void test_change(void)
 {
 	static const char get[] = "GET /echo HTTP/1.1\r\nHost: good.example:8443\r\n\r\n";
@@ -565,14 +592,22 @@ static void test_change(void)
 	hang_up(&t);
 	struct client_spec c = GOOD;
 	c.trust = BED_TLS_CERT;
-	ok(shake_hands(&t, &c), "the next one gets to the server itself");
-	hang_up(&t);
+	struct talk relayed;
+	ok(shake_hands(&relayed, &c), "the next one gets to the server itself");
 	c.name = "new.goodness.example";
 	ok(!shake_hands(&t, &c), "a name that was not terminated when the jail began");
 	hang_up(&t);
 	ok(bed_event(EGRESS_DENIED, "new.goodness.example", TLS_PORT, "this jail began before"),
 	        "is told as that");
 	relaxed = false;
+	bed_policies(BED_SECRET, 1);
+	auto_free char *b = hear(&relayed, NULL);
+	hang_up(&relayed);
+	bed_listen(100);
+	const struct jail_egress *m =
+	        bed_event(EGRESS_DENIED, "good.example", TLS_PORT, "allows it no longer");
+	ok(*b == '\0' && m && m->protocol == EGRESS_PROTOCOL_TLS,
+	        "a relay of what is terminated from now on is cut");
 	bed_jail_end(1);
 	close(bed_authority);
 	bed_authority = 0;
@@ -646,6 +681,7 @@ int main(void)
 	test_volume();
 	test_bounds();
 	test_leaks(fds, kib);
+	test_change_meanwhile();
 	test_change();
 	kill(bed.egress, SIGTERM);
 	return done();
