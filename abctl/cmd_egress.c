@@ -101,7 +101,7 @@ static int watch(struct watch *w)
 	int code = query_lines(w->cli, path, &c);
 	if (code != EXIT_DONE)
 		return code;
-	for (int more = 1; more > 0;) {
+	for (int more = 1;;) {
 		size_t n;
 		bool over = false;
 		for (const char *text; !over && (text = client_line(c, &n));)
@@ -109,11 +109,12 @@ static int watch(struct watch *w)
 		code = flush(w);
 		if (over || code != EXIT_DONE)
 			return code;
+		if (more == 0) /* and what came with the end has been looked at */
+			return fail_system("the daemon has ended the stream");
 		more = client_pump(c, &e);
 		if (more < 0)
 			return query_failed(&e);
 	}
-	return fail_system("the daemon has ended the stream");
 }
 
 static int run(struct cli *cli, const void *args, int argc, char **argv)

@@ -2,6 +2,7 @@
 #include "abctl/client.h"
 #include "abctl/fail.h"
 #include "abctl/local.h"
+#include "abctl/neutral.h"
 #include "abctl/query.h"
 #include "base/fd.h"
 #include "base/id.h"
@@ -19,11 +20,10 @@ struct refusals {
 	struct buf rows;
 };
 
-/* A field of a row: tabs and new lines end it. */
+/* A field of a row: tabs and new lines end it.  What an agent wrote is on its way to a terminal. */
 static void field(struct buf *to, const char *text, char after)
 {
-	for (; *text; text++)
-		buf_putc(to, (unsigned char)*text < 0x20 ? ' ' : *text);
+	neutral_line(to, text, strlen(text));
 	buf_putc(to, after);
 }
 
@@ -72,11 +72,12 @@ static int collect(const struct cli *cli, const char *path, struct refusals *r)
 	int code = query_lines(cli, path, &c);
 	if (code != EXIT_DONE)
 		return code;
-	for (int more = 1; more > 0;) {
+	for (bool whole = false; !whole;) {
 		size_t n;
+		int more = client_pump(c, &e); /* nothing, where it is all there already */
+		whole = more == 0;
 		for (const char *text; (text = client_line(c, &n));)
 			on_event(r, text, n);
-		more = client_pump(c, &e);
 		if (more < 0)
 			return query_failed(&e);
 	}

@@ -34,12 +34,24 @@ struct suggestion {
 	struct yaml_doc *groups; /* owned */
 };
 
+/* Of UTF-8, how many bytes at `at` are a control character or, for YAML, the end of a line. */
+static size_t unfit(const char *at)
+{
+	const unsigned char *p = (const unsigned char *)at;
+	if (p[0] < 0x20 || p[0] == 0x7f)
+		return 1;
+	if (p[0] == 0xc2 && p[1] >= 0x80 && p[1] <= 0x9f)
+		return 2;
+	return p[0] == 0xe2 && p[1] == 0x80 && (p[2] == 0xa8 || p[2] == 0xa9) ? 3 : 0;
+}
+
 /* In a comment: one line, printable. */
 static void plain(char *text)
 {
-	for (; *text; text++)
-		if ((unsigned char)*text < 0x20 || *text == 0x7f)
-			*text = ' ';
+	for (size_t n; *text; text += n ? n : 1) {
+		n = unfit(text);
+		memset(text, ' ', n);
+	}
 }
 
 static void append(char *to, size_t size, const char *word)

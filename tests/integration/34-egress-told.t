@@ -19,6 +19,20 @@ command: [sh, -c, "curl -sS -m 20 -o x https://good.example/x; for i in 1 2 3; d
 ---
 MD
 sed 's/^policy: web/policy: default/' "$T/etc/harnesses/tries.md" >"$T/etc/harnesses/plain.md"
+cat >"$T/etc/harnesses/sly.md" <<'MD'
+---
+backend: exec
+policy: default
+command: [sh, -c, "cat; echo; sleep 1; getent hosts sly.example; true"]
+---
+MD
+cat >"$T/etc/harnesses/long.md" <<'MD'
+---
+backend: exec
+policy: default
+command: [sh, -c, "seq 20000; getent hosts last.example; true"]
+---
+MD
 : >"$T/etc/agentboxd.yaml"
 start_daemon --config "$T/etc/agentboxd.yaml" || { echo 'not ok 1 - start'; echo 1..1; exit 1; }
 
@@ -79,5 +93,23 @@ ok 'that passes lint, too' abctl policy lint "$T/session.yaml"
 cp "$T/session.yaml" "$T/etc/policy/more.yaml"
 abctl reload >/dev/null
 like 'a run under it gets further' "$(abctl jail --policy more -- getent hosts other.example)" 198.18
+# More than one read of abctl: what comes with the last one counts, too.
+long=$(abctl run long -s u/long -p x --json | json 'l.run')
+abctl egress watch "$long" >"$T/watch" 2>&1
+is 'the view of a run that said much ends with it' $? 0
+ok 'and has its last refusal' grep -q '^[0-9:]* denied  last.example:53' "$T/watch"
+like 'its last refusal is in what is suggested' "$(abctl policy suggest "$long")" '^    - last.example'
+# What an agent says of itself stands beside what it was refused: ends of lines that only YAML knows,
+# a character cut in two by the bound of its length, and orders to a terminal.
+said='{"type":"tool.call","callId":"1","name":"shell","kind":"other","title":"\u2028    - \"*.one.example\"\u0085    - \"*.two.example\"\u2029    - three.example # \u009b31m\u202e€€€€€€€€€€€"}'
+sly=$(abctl run sly -s u/sly -p "$said" --json | json 'l.run')
+abctl policy suggest "$sly" >"$T/sly.yaml"
+like 'what an agent was doing is in a comment' "$(cat "$T/sly.yaml")" '^    # refused [0-9]+ times?; during shell .*one.example'
+ok 'whose line ends where it seems to' abctl policy lint "$T/sly.yaml"
+is 'so that it allows one name and no other' "$(for h in x.one.example x.two.example three.example sly.example; do abctl policy explain "$T/sly.yaml" host $h:443 | head -n 1; done | grep -v ': denied')" 'sly.example:443: allowed'
+is 'nothing in it steers a terminal' "$(LC_ALL=C grep -cP '\x1b|\xc2[\x80-\x9f]|\xe2\x80[\xa8-\xae]' "$T/sly.yaml")" 0
+printf '1\ttls\t443\ta.example\tadd\tx\342\200\250    - b.example\302\205    - c.example\t\n' | "$BIN/agentbox-policyc" suggest default that >"$T/rows.yaml"
+ok 'nor where agentbox-policyc is asked directly' abctl policy lint "$T/rows.yaml"
+is 'nothing is let in' "$(for h in a b c; do abctl policy explain "$T/rows.yaml" host $h.example:443 | head -n 1; done | grep -c allowed)" 1
 like 'what is no run is usage' "$(abctl policy suggest nobody/none 2>&1; echo "code $?")" 'code 1[01]'
 finish
