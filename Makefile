@@ -38,7 +38,7 @@ LIBS_agentboxd := -lnl-route-3 -lnl-3
 # and does, what is kept, what all stand on.
 ORDER_supervisor := main orders filter arguments \
 	api_system api_policies api_harnesses api_sessions api_runs api_talk api_jails api_jail_list api_egress api_ports exec_wait openapi metrics \
-	routes proxy proxy_head stream page stdio shared_jail jailspec body api problem http_server http_conn http_request http_private http percent conns auth \
+	routes proxy proxy_head stream page stdio shared_jail jailspec body api problem http_server http_conn http_request http_memory http_private http percent conns auth \
 	runs_show runs_recover runs_adopt runs runs_private \
 	runner runner_start runner_work runner_end runner_talk result params active egress_totals asks said \
 	inbound sessions sched seed plan run pump journal \

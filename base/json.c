@@ -19,8 +19,32 @@ static const struct json *out(const cJSON *c)
 	return (const struct json *)(const void *)c;
 }
 
+/* A tree takes eighty bytes for a value, of which two bytes of text can be one. */
+enum { VALUES_MAX = 1 << 19 };
+
+static bool too_wide(const char *p, size_t n)
+{
+	size_t values = 0;
+	bool text = false;
+	if (n < 2 * (size_t)VALUES_MAX)
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		if (text && p[i] == '\\')
+			i++;
+		else if (p[i] == '"')
+			text = !text;
+		else if (!text)
+			values += p[i] == ',' || p[i] == '[' || p[i] == '{';
+	}
+	return values > VALUES_MAX;
+}
+
 struct json *json_parse(const char *p, size_t n, struct err *e)
 {
+	if (too_wide(p, n)) {
+		err_set(e, -E2BIG, "JSON of more than %d values", VALUES_MAX);
+		return NULL;
+	}
 	const char *end = NULL;
 	cJSON *c = cJSON_ParseWithLengthOpts(p, n, &end, false);
 	if (!c) {

@@ -1,10 +1,10 @@
 /*
  * json.h - reading JSON into a tree, and writing JSON as bytes.
  *
- * The tree is cJSON's, hidden here so that one file knows it.  Depth is
- * limited; nothing after the document but white space is accepted.  Accessors
- * accept NULL and wrong types, and then give the default: agents' output is
- * data, not a contract.
+ * The tree is cJSON's, hidden here so that one file knows it.  Depth and the
+ * number of values are limited; nothing after the document but white space is
+ * accepted.  Accessors accept NULL and wrong types, and then give the default:
+ * agents' output is data, not a contract.
  *
  * The writer appends to a buf, one encode per event, and keeps the commas.
  */
@@ -22,7 +22,7 @@ struct json; /* a value in a tree; only the root is owned */
 
 /* ---- reading ---- */
 
-/* Returns owned, or NULL with *e set (byte offset of the fault). */
+/* Returns owned, or NULL with *e: -EINVAL (byte offset of the fault), -E2BIG (too many values). */
 struct json *json_parse(const char *p, size_t n, struct err *e);
 /* The same of a fragment as jw_members takes it: the object that has these members. */
 struct json *json_parse_members(const char *p, size_t n);

@@ -51,7 +51,7 @@ struct http_service {
 	/* It cannot be read; its method and path may be "".  Answers now.  -EINVAL: not HTTP;
 	 * -E2BIG: the head is too large, -ENAMETOOLONG: by its first line alone;
 	 * -EPROTONOSUPPORT, -EACCES: another version; -EOPNOTSUPP: an unknown coding or
-	 * expectation. */
+	 * expectation; -EBUSY: there is no memory for its body, or for its answer. */
 	void (*malformed)(void *ctx, struct http_request *r, const struct err *e);
 };
 
@@ -130,6 +130,15 @@ struct http_source {
 void http_stream(struct http_request *r, int status, const char *type, int64_t length,
         const struct http_source *source);
 void http_wake(struct http_request *r); /* of a stream or a body; harmless when it is not waiting */
+
+/* What all requests together make the daemon hold is bounded, and of that each user's part. */
+/* Is there room for n bytes more of this request? */
+bool http_room(const struct http_request *r, size_t n);
+/* It holds n bytes now: for a stream, what its source has ready; bodies and replies are counted by
+ * the server. */
+void http_hold(struct http_request *r, size_t n);
+/* http_wake for a stream when others hold less. */
+void http_starve(struct http_request *r);
 
 /* 101, then `start` with the socket (non-blocking; borrowed: until http_upgraded_close) and what
  * the client already sent behind its request (borrowed: for the call).  When the client leaves

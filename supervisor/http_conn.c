@@ -260,8 +260,13 @@ static bool take_body(struct http_request *r, const char *p, size_t n)
 			r->sink.push(r->sink.ctx, p, n);
 		return true;
 	}
-	if (!r->handled && !r->too_large && buf_put(&r->body, p, n) == 0)
+	bool wanted = !r->handled && !r->too_large;
+	if (wanted && !http_room(r, r->body.len + n)) {
+		http_crowded(r);
+	} else if (wanted && buf_put(&r->body, p, n) == 0) {
+		http_hold(r, r->body.len);
 		return true;
+	}
 	r->too_large |= !r->handled;
 	r->discarded += n;
 	return r->discarded <= DISCARD_MAX;

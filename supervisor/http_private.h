@@ -35,6 +35,8 @@ struct http {
 	bool closing;
 	struct loop_hook hook;
 	struct list upgraded; /* of http_upgraded.link */
+	size_t held;          /* by all requests */
+	struct list starved;  /* of http_request.starved */
 	char *scratch;        /* owned: HTTP_SCRATCH bytes, for the call at hand */
 	struct buf decoded;   /* of chunks, for the call at hand */
 	int64_t date_s;       /* the second that `date` tells */
@@ -96,6 +98,8 @@ struct http_request {
 	uint64_t left; /* of a body whose length was said */
 	struct buf body;
 	size_t body_limit, discarded;
+	size_t held;         /* that counts: http_memory.c */
+	struct list starved; /* in http.starved, or empty */
 	bool too_large, handled;
 	bool flows; /* its body goes to the sink as it comes */
 	struct http_sink sink;
@@ -143,5 +147,10 @@ bool http_request_is_head(const struct http_request *r); /* HEAD: an answer with
 /* Tells whoever waits for the request that nothing will come of it any more; once. */
 void http_request_gone(struct http_request *r);
 void http_request_free(struct http_request *r);
+
+/* ---- http_memory.c ---- */
+
+/* Answers that there is no room for its body or its answer. */
+void http_crowded(struct http_request *r);
 
 #endif

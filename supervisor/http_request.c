@@ -15,6 +15,7 @@ struct http_request *http_request_new(struct http_conn *c)
 	struct http_request *r = xnew(struct http_request);
 	r->conn = c;
 	r->method = r->path = "";
+	list_init(&r->starved);
 	return r;
 }
 
@@ -68,6 +69,8 @@ void http_request_free(struct http_request *r)
 {
 	if (!r)
 		return;
+	list_remove(&r->starved);
+	http_hold(r, 0);
 	free(r->text);
 	free(r->fields);
 	for (size_t i = 0; i < HTTP_PARAMS; i++)
@@ -245,6 +248,8 @@ void http_add_header(struct http_request *r, const char *name, const char *value
 static void answer(struct http_request *r, int status)
 {
 	assert(!r->answered);
+	buf_done(&r->body); /* a stream may go on for hours */
+	http_hold(r, r->reply.len);
 	r->answered = true;
 	r->status = status;
 	if (r->conn->http->running != r->conn)
@@ -253,6 +258,11 @@ static void answer(struct http_request *r, int status)
 
 void http_reply(struct http_request *r, int status, const char *type, struct buf *body)
 {
+	if (body && !http_room(r, body->len)) {
+		buf_done(body);
+		http_crowded(r);
+		return;
+	}
 	if (type)
 		http_add_header(r, "Content-Type", type);
 	if (body) {

@@ -207,6 +207,7 @@ struct http *http_new(struct loop *l, int listen_fd, gid_t socket_gid,
 	conns_init(&h->conns);
 	list_init(&h->work);
 	list_init(&h->upgraded);
+	list_init(&h->starved);
 	h->hook.run = run;
 	loop_hook(l, &h->hook);
 	accept_again(h);

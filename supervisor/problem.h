@@ -31,6 +31,7 @@
 	X(NOT_IMPLEMENTED, 501, "not_implemented", "Not Implemented")                              \
 	X(UNREACHABLE, 502, "unreachable", "Bad Gateway")                                          \
 	X(DRAINING, 503, "draining", "Service Unavailable")                                        \
+	X(BUSY, 503, "busy", "Service Unavailable")                                                \
 	X(VERSION, 505, "version_not_supported", "HTTP Version Not Supported")
 
 enum problem {

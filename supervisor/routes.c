@@ -330,6 +330,8 @@ static void on_malformed(void *ctx, struct http_request *r, const struct err *e)
 		p = PROBLEM_VERSION;
 	else if (e->code == -EOPNOTSUPP)
 		p = PROBLEM_NOT_IMPLEMENTED;
+	else if (e->code == -EBUSY)
+		p = PROBLEM_BUSY;
 	problem_reply(r, p, NULL, "%s", e->text);
 }
 

@@ -32,6 +32,7 @@ struct stream {
 	struct buf lines, out;
 	size_t sent; /* of out */
 	bool ended;  /* the run's last event is in out */
+	bool waits;  /* its next event is large, and there is no room for it now */
 	bool keepalive;
 	bool over; /* the client is gone; the timer's end frees */
 	struct op timer;
@@ -109,16 +110,35 @@ static void readable(struct stream *s)
 		slot[0] = '\0';
 }
 
+static void trim_all(struct stream *s)
+{
+	trim(&s->lines);
+	trim(&s->out);
+	http_hold(s->request, 0);
+}
+
+/* As eventlog_read; where there is no room for a large event, 0 and `waits`. */
+static int64_t read_log(struct stream *s, struct err *e)
+{
+	trim(&s->lines);
+	bool room = http_room(s->request, LIMIT_EVENT);
+	s->lines.limit = room ? LIMIT_EVENT + READ_MAX : KEEP_ROOM;
+	int64_t n = eventlog_read(s->d->log, &s->cursor, &s->lines, READ_MAX, e);
+	s->waits = n == -ENOBUFS && !room;
+	if (s->waits)
+		http_starve(s->request);
+	return s->waits ? 0 : n;
+}
+
 /* Fills `out` with the next events.  > 0: more is there; 0: nothing for now; -errno. */
 static int64_t refill(struct stream *s)
 {
 	struct err e;
-	trim(&s->out);
+	trim_all(s);
 	s->sent = 0;
 	/* A run's stream may have to read over many events of its neighbours. */
 	while (s->out.len == 0 && !s->ended) {
-		trim(&s->lines);
-		int64_t n = eventlog_read(s->d->log, &s->cursor, &s->lines, READ_MAX, &e);
+		int64_t n = read_log(s, &e);
 		if (n < 0)
 			say_unreadable(s, e.text);
 		if (n <= 0)
@@ -130,6 +150,9 @@ static int64_t refill(struct stream *s)
 		}
 		readable(s);
 	}
+	http_hold(s->request, s->out.room > KEEP_ROOM ? s->out.room : 0);
+	if (s->lines.room > KEEP_ROOM)
+		buf_done(&s->lines);
 	return (int64_t)s->out.len;
 }
 
@@ -140,7 +163,7 @@ static ssize_t pull(void *ctx, char *p, size_t max)
 		int64_t n = refill(s);
 		if (n < 0)
 			return HTTP_ABORT;
-		if (s->out.len == 0 && (s->ended || !s->spec.follow))
+		if (s->out.len == 0 && !s->waits && (s->ended || !s->spec.follow))
 			return HTTP_END;
 		if (s->out.len == 0 && s->keepalive)
 			buf_puts(&s->out, ": keepalive\n\n");
@@ -201,7 +224,6 @@ void stream_events(struct daemon *d, struct http_request *r, const struct stream
 	s->request = r;
 	s->spec = *spec;
 	/* One whole event, and its frame. */
-	s->lines = (struct buf)BUF_INIT(LIMIT_EVENT + READ_MAX);
 	s->out = (struct buf)BUF_INIT(LIMIT_EVENT + 2 * READ_MAX);
 	if (eventlog_seek(d->log, spec->session, spec->from, &s->cursor, &e) < 0) {
 		problem_err(r, &e, PROBLEM_INTERNAL);
@@ -280,6 +302,7 @@ static void on_news(struct hub_sub *sub)
 		problem_err(w->request, &e, PROBLEM_INTERNAL);
 		waiter_free(w);
 	} else if (n > 0 && !look_for_result(w)) {
+		trim(&w->lines);
 		hub_kick(w->d->hub, &w->sub); /* the rest in the next turn */
 	}
 }

@@ -40,6 +40,21 @@ static void refusing(void)
 	struct err e;
 	ok(!json_parse(deep, n, &e), "a million brackets are refused, not recursed into");
 	free(deep);
+	enum { WIDE = 16 << 20 };
+	auto_free char *wide = malloc(WIDE);
+	memset(wide, ',', WIDE);
+	for (size_t i = 1; i < WIDE; i += 2)
+		wide[i] = '0';
+	wide[0] = '[';
+	wide[WIDE - 1] = ']';
+	wide[WIDE - 2] = '0';
+	wide[WIDE - 3] = ' ';
+	ok(!json_parse(wide, WIDE, &e) && e.code == -E2BIG, "eight million values: %s", e.text);
+	wide[0] = wide[WIDE - 1] = '"';
+	wide[100] = '\\';
+	wide[101] = '"';
+	auto_json struct json *long_text = json_parse(wide, WIDE, &e);
+	ok(json_text(long_text), "one text with as many commas is read");
 }
 
 static void writing(void)

@@ -263,6 +263,32 @@ static void test_follow(void)
 	fd_close(all);
 }
 
+static long rss_mib(pid_t child)
+{
+	char path[64];
+	auto_free char *status = NULL;
+	snprintf(path, sizeof(path), "/proc/%d/status", child);
+	const char *at = file_slurp(path, 64 << 10, &status, NULL) < 0 ? NULL : status;
+	at = at ? strstr(at, "VmRSS:") : NULL;
+	return at ? strtol(at + 6, NULL, 10) >> 10 : -1;
+}
+
+/* An event of 8 MB, sixty times for clients that do not take it. */
+static void test_stalled(pid_t child)
+{
+	enum { MANY = 60 };
+	int fds[MANY];
+	for (int i = 0; i < MANY; i++)
+		fds[i] = ask("/run?from=9", SSE);
+	int last = ask("/run?from=9", SSE);
+	tell("/append");
+	ok(rss_mib(child) < 288, "what nobody takes is not read for each: %ld MiB", rss_mib(child));
+	ok(strstr(get(ask("/run?from=10", SSE), "mine"), "mine"), "small events go on");
+	for (int i = 0; i < MANY; i++)
+		fd_close(fds[i]);
+	ok(strlen(get(last, NULL)) > 8 << 20, "and who waited gets it");
+}
+
 static void test_many(void)
 {
 	enum { MANY = 100 };
@@ -333,6 +359,7 @@ int main(void)
 	fd_close(l); /* only the server's: when it dies, the test does not wait for it */
 	test_backlog();
 	test_follow();
+	test_stalled(child);
 	test_many();
 	test_unreadable(said);
 	int status;
