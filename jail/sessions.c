@@ -37,6 +37,25 @@ static int open_below(int dir, const char *name)
 	        RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
 }
 
+/* Whatever a jail left of it: inner root may give it away, and the agent may close it.  The next
+ * run's agent gets into it all the same. */
+static int make_agents(int fd, const char *name, struct err *e)
+{
+	struct stat st;
+	if (fstat(fd, &st) < 0)
+		return err_errno(e, "%s", name);
+	bool jails = st.st_uid - ID_STORE_BASE < ID_BLOCK;
+	/* root's: just made, or made by a daemon that died before the next line. */
+	if (st.st_uid != 0 && !jails)
+		return err_set(e, -EPERM, "%s belongs to uid %u, not to %d", name, st.st_uid,
+		        (int)STORE_ID);
+	if ((st.st_uid != STORE_ID || st.st_gid != STORE_ID) && fchown(fd, STORE_ID, STORE_ID) < 0)
+		return err_errno(e, "chown %s", name);
+	if ((st.st_mode & S_IRWXU) != S_IRWXU && fchmod(fd, (st.st_mode & 07777) | S_IRWXU) < 0)
+		return err_errno(e, "chmod %s", name);
+	return 0;
+}
+
 /* The parent is root's and 0700, so nobody can put another thing under this name meanwhile. */
 static int open_store_dir(int parent, const char *name, struct err *e)
 {
@@ -45,16 +64,8 @@ static int open_store_dir(int parent, const char *name, struct err *e)
 	auto_close int fd = open_below(parent, name);
 	if (fd < 0)
 		return err_set(e, fd, "%s: %s", name, strerror(-fd));
-	struct stat st;
-	if (fstat(fd, &st) < 0)
-		return err_errno(e, "%s", name);
-	/* root's: just made, or made by a daemon that died before the next line. */
-	if (st.st_uid == 0 && (fchown(fd, STORE_ID, STORE_ID) < 0))
-		return err_errno(e, "chown %s", name);
-	if (st.st_uid != 0 && st.st_uid != STORE_ID)
-		return err_set(e, -EPERM, "%s belongs to uid %u, not to %d", name, st.st_uid,
-		        (int)STORE_ID);
-	return take_fd(fd);
+	int r = make_agents(fd, name, e);
+	return r < 0 ? r : take_fd(fd);
 }
 
 /* ---- names: a link SESSION -> directory beside it, made before that ---- */

@@ -86,6 +86,9 @@ for user in agent root; do
 		---
 	EOF
 done
+for user in agent root; do
+	printf -- '---\nbackend: exec\npolicy: images\nsandbox: { user: %s }\ncommand: [sh, -c, ". /dev/stdin"]\n---\n' $user >"$T/etc/harnesses/$user-says.md"
+done
 start_daemon --config "$T/etc/agentboxd.yaml" || { echo "not ok 1 - start"; echo 1..1; exit 1; }
 root() { abctl jail --policy images --user root "$@" 2>"$T/err"; }
 agent() { abctl jail --policy images "$@" 2>"$T/err"; }
@@ -119,6 +122,12 @@ like 'an apt that finds no such host says so' "$(root -- sh -c "echo 'deb [trust
 run() { abctl run "$1" -s "u/$1" -p x --json 2>"$T/err" | json 'l.result.status+" "+l.result.artifacts.map(a=>a.path)+" "+l.result.finalText'; }
 is 'a run as inner root installs, and its files come back' "$(run root | tr '\n' ' ')" 'succeeded out/log,out/said 0 greeter was here yes '
 like 'one as the agent does not' "$(run agent | tr '\n' ' ')" '^failed out/log 1000'
+
+# ---- what a run leaves to the next one of its session ----
+says() { abctl run "$1-says" -s u/left -p "$2" --json 2>"$T/err" | json 'l.result.status+" "+l.result.finalText'; }
+is 'inner root gives workspace and home away, and closes them' "$(says root 'chown -R 65534:0 /workspace /home/agent; chmod 0 /workspace /home/agent; stat -c %u:%a /workspace')" 'succeeded 65534:0'
+is 'the next run is the agent'"'"'s all the same' "$(says agent 'stat -c %u:%a /workspace; touch mine ~/mine && echo wrote' | tr '\n' ' ')" 'succeeded 1000:700 wrote '
+is 'and where an agent closes its own' "$(says agent 'chmod 0 /workspace ~; echo closed')$(says agent 'ls')" 'succeeded closedsucceeded mine'
 
 # ---- the example of the documentation, line for line; the places and the mirror are this test's ----
 mkdir -p "$T"/{mirror/debian/dists/stable/main/binary-amd64,mirror/debian/pool}

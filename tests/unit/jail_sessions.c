@@ -116,6 +116,16 @@ static void test_sessions(const char *name)
 	        "its workspace belongs to the store's id");
 	fd_close(openat(w, "file", O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
 	mkdir_deep(h, 40);
+	must(fchown(w, ID_STORE_BASE, ID_STORE_BASE + 65534) == 0 && fchmod(w, 0) == 0 &&
+	                fchmod(h, 0070) == 0,
+	        "given away and closed, as a jail can");
+	fd_close(w);
+	fd_close(h);
+	must(opened(&s, id, &w, &h, &e) == 0, "it is opened again %s", e.text);
+	ok(fstat(w, &st) == 0 && st.st_uid == ID_STORE_BASE + ID_INNER_AGENT &&
+	                st.st_gid == ID_STORE_BASE + ID_INNER_AGENT && (st.st_mode & 07777) == 0700,
+	        "for the agent, who gets into it");
+	ok(fstat(h, &st) == 0 && (st.st_mode & 07777) == 0770, "and into its home");
 	fd_close(w);
 	fd_close(h);
 	must(opened(&s, id, &w, &h, &e) == 0, "opened again");
