@@ -60,6 +60,31 @@ static enum answer huge_file(const struct attempt *a)
 	return answer;
 }
 
+/* The kernel keeps it with the inode, of /tmp for as long as that lives, and charges nobody. */
+static enum answer long_list(const struct attempt *a)
+{
+	enum { USERS = 8000, USER_OBJ = 1, USER = 2, GROUP_OBJ = 4, MASK = 16, OTHER = 32 };
+	static struct {
+		uint32_t version;
+		struct {
+			uint16_t tag, perm;
+			uint32_t id;
+		} of[USERS + 4];
+	} list = {.version = 2};
+	static const uint16_t ends[] = {GROUP_OBJ, MASK, OTHER};
+	for (size_t i = 0; i < USERS + 4; i++) {
+		list.of[i].tag = i == 0 ? USER_OBJ : i <= USERS ? USER : ends[i - USERS - 1];
+		list.of[i].perm = 6;
+		list.of[i].id = list.of[i].tag == USER ? 1000 : UINT32_MAX;
+	}
+	int fd = open("/tmp/listed", O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	long r = syscall(SYS_fsetxattr, fd, "system.posix_acl_access", &list, sizeof(list), 0);
+	enum answer answer = answer_of(r, a);
+	close(fd);
+	(void)unlink("/tmp/listed");
+	return answer;
+}
+
 static enum answer pin_memory(const struct attempt *a)
 {
 	size_t n = (size_t)1 << 20;
@@ -140,6 +165,8 @@ static const struct attempt rows[] = {
 	FILL_INODES("/workspace"),
 	{ .id = "R4", .what = "a file of 100 TiB", .fn = huge_file, .without = "rlimits",
 		.want = EFBIG },
+	{ .id = "R22", .what = "a long list of access rights", .fn = long_list,
+		.without = "filter", .want = EOPNOTSUPP },
 	{ .id = "R8", .what = "pin memory", .fn = pin_memory, .without = "rlimits,privilege",
 		.want = ENOMEM, .also = EPERM },
 	{ .id = "R9", .what = "areas of memory", .fn = map_areas, .want = ENOMEM,
