@@ -292,7 +292,7 @@ test-tools: ## curl, npm, pip, go, cargo, java ... inside, against an internet o
 	$(Q)BIN=$(abspath $(BIN)) TESTS=$(abspath $(B)/tests) $(PROVE) $(TOOL_TESTS)
 
 AGENT_TESTS := $(wildcard tests/agents/*.t)
-test-agents: ## claude, codex, opencode, gemini, qwen, pi with an injected key, which is nowhere in their jails (root, npm)
+test-agents: ## claude, codex, opencode, gemini, qwen, copilot, pi with an injected key, which is nowhere in their jails (root, npm)
 	$(Q)tools/deps.sh
 	$(Q)$(MAKE) --no-print-directory -j2 all
 	$(Q)BIN=$(abspath $(BIN)) TESTS=$(abspath $(B)/tests) $(PROVE) $(AGENT_TESTS)

@@ -110,7 +110,8 @@ npm_smoke() {
 	home=$(mktemp -d /var/tmp/agentbox-smoke.XXXXXX)
 	trap 'rm -rf "$home"' EXIT
 	got=$(HOME=$home timeout 60 "$@" --version 2>/dev/null </dev/null) || die "$1 --version failed"
-	case " $got " in
+	got=$(printf '%s\n' "$got" | head -n 1) # what follows is advice
+	case " ${got%.} " in
 	*" $version "*) ;;
 	*) die "it says version '$got', installed was $version" ;;
 	esac
