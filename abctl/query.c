@@ -94,7 +94,7 @@ struct json *query_version(const struct cli *cli, int ms, struct err *e)
 	auto_client struct client *c = client_open(cli->socket, &req, e);
 	const char *text = NULL;
 	size_t n = 0;
-	const struct timeval patience = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
+	const struct timeval patience = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000L};
 	if (c && setsockopt(client_fd(c), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) < 0)
 		(void)err_errno(e, "SO_RCVTIMEO");
 	else if (c && client_status(c, e) >= 0 && client_body(c, &text, &n, e) >= 0)

@@ -233,6 +233,13 @@ static void permission(struct driver_run *r, struct acp_asked *q, struct buf *to
 		keep(r, *q);
 }
 
+/* The id of a request as it is known outside: without the quotes of a JSON string. */
+static char *without_quotes(const char *id)
+{
+	size_t n = strlen(id), quote = n >= 2 && *id == '"';
+	return xstrndup(id + quote, n - 2 * quote);
+}
+
 static bool request_permission(
         struct driver_run *r, const char *id, const struct json *params, struct buf *to_stdin)
 {
@@ -245,11 +252,9 @@ static bool request_permission(
 	acp_call_tell(r, c);
 	const char *what = acp_call_title(call);
 	auto_free char *title = emit_title(what ? what : c->title ? c->title : c->name);
-	size_t n = strlen(id);
-	bool quoted = n >= 2 && *id == '"';
 	struct acp_asked q = {
 	        .id = xstrdup(id),
-	        .permission = xstrndup(id + quoted, n - 2 * quoted),
+	        .permission = without_quotes(id),
 	        .call = xstrdup(c->id),
 	        .tool = xstrdup(c->name),
 	        .once = option_of(options, "allow_once"),
@@ -312,11 +317,9 @@ static bool elicitation(
 		reply_plain_action(to_stdin, id, "decline"); /* nobody there could answer it */
 		return false;
 	}
-	size_t n = strlen(id);
-	bool quoted = n >= 2 && *id == '"';
 	struct acp_asked q = {
 	        .id = xstrdup(id),
-	        .permission = xstrndup(id + quoted, n - 2 * quoted),
+	        .permission = without_quotes(id),
 	        .call = xstrdup(""),
 	        .tool = xstrdup(""),
 	        .field = xstrdup(json_key(field)),

@@ -41,8 +41,8 @@ static void codex_close(struct driver_run *r)
 	buf_done(&r->start);
 	while (r->nwaiting)
 		free(r->waiting[--r->nwaiting]);
-	while (r->nsent)
-		free(r->sent[--r->nsent].text);
+	for (size_t i = 0; i < r->nsent; i++)
+		free(r->sent[i].text);
 	free(r->resume);
 	free(r->thread);
 	free(r->turn);

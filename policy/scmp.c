@@ -15,9 +15,8 @@ int scmp_number(const char *name)
 
 static struct scmp_arg_cmp compare(const struct syscall_test *t, uint32_t value)
 {
-	if (t->wide)
-		return (struct scmp_arg_cmp){t->arg, SCMP_CMP_EQ, value, 0};
-	return (struct scmp_arg_cmp){t->arg, SCMP_CMP_MASKED_EQ, t->mask, value};
+	uint64_t high = t->wide ? 0xffffffff00000000u : 0;
+	return (struct scmp_arg_cmp){t->arg, SCMP_CMP_MASKED_EQ, high | t->mask, value};
 }
 
 /* One rule of libseccomp for each combination of the sets' values. */
