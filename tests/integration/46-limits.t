@@ -107,7 +107,7 @@ run stopped &
 running=$!
 abctl jail --policy stopped -- sleep 1002 >"$T/jail" 2>&1 &
 jailed=$!
-ok 'a run and a command of a client' wait_for 60 both
+ok 'a run and a command of a client' wait_for 60 both || sed 's/^/# /' "$T/out" "$T/jail"
 mapfile -t first < <(pgrep -P "$DAEMON" -f agentbox-init)
 mapfile -t programs < <(pids_of 'sleep 100')
 ok 'whose PID 1 are stopped' kill -STOP "${first[@]}"

@@ -128,12 +128,14 @@ stop_daemon() {
 	return $status
 }
 
-# wait_for SECONDS COMMAND...: until it passes
+# wait_for SECONDS COMMAND...: until it passes.  So many looks as fit into SECONDS on a quiet machine,
+# so that one that is slow gets longer; but not without end where each look takes long.
 wait_for() {
-	local tries=$(($1 * 20)) i
+	local tries=$(($1 * 20)) end=$((SECONDS + 5 * $1 + 10)) i
 	shift
 	for i in $(seq "$tries"); do
 		"$@" >/dev/null 2>&1 && return 0
+		[ "$SECONDS" -lt "$end" ] || break
 		sleep 0.05
 	done
 	return 1
