@@ -32,6 +32,8 @@ Y
 	done
 	harness tools "tools: { allow: [\"$refused\"] }\n---"
 	harness deny "policy: tool\nmodel: $model\npermissions: deny\n---"
+	sed 's#/x/tool/tool"#/x/tool/ask"#' "$T/etc/policy/tool.yaml" >"$T/etc/policy/ask.yaml" # turns of its own
+	harness ask "policy: ask\nmodel: $model\npermissions: ask\n---"
 	harness marker "policy: marker\nmodel: $model\n---\nMARKER-APPENDED-7f3"
 	harness mcp "policy: mcp\nmodel: $mcp_model\ntools: { mcp: { mock: { command: $node, args: [/workspace/mcp.mjs] } } }"
 	printf 'workspace: { seed: { mcp.mjs: %s } }\n---\n' \
@@ -74,6 +76,11 @@ prove_driver() {
 	run deny
 	is 'permissions: deny' "$(events permission.answered 'x.answer+" "+x.by')" 'deny harness'
 	is 'the command does not run' "$(events tool.result 'x.ok+" "+x.output')" 'false The call was declined.'
+	run ask &
+	ok 'permissions: ask' wait_for 60 grep -q permission.asked "$T/out"
+	ok 'a person allows it' abctl approve "$(json 'e[0].run' <"$T/out")"
+	wait $!
+	is 'the command runs' "$(events tool.result 'x.ok+" "+x.output.trim()')" 'true hello'
 	run marker
 	is 'the system prompt' "$(result finalText)" 'The marker is there.'
 	run mcp
