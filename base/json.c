@@ -166,7 +166,7 @@ const struct json *json_next(const struct json *j)
 
 const char *json_key(const struct json *j)
 {
-	return in(j)->string;
+	return j ? in(j)->string : NULL;
 }
 
 int json_print(const struct json *j, struct buf *to)

@@ -92,6 +92,7 @@ static void members(void)
 	ok(json_int(j, "a", 0) == 1 && json_is_array(json_get(j, "b")), "members without braces");
 	auto_json struct json *none = json_parse_members("", 0);
 	ok(json_is_object(none) && !json_first(none), "none");
+	ok(!json_key(json_first(none)), "what is not there has no name");
 	ok(!json_parse_members("}{", 2), "what is more than an object");
 }
 
