@@ -112,14 +112,16 @@ static bool permit(NAME_CONSTRAINTS *limits, const char *host)
 	return true;
 }
 
-/* A name permits those below it as well (RFC 5280, 4.2.1.10): finer than that it cannot be said. */
+/* A name permits those below it as well (RFC 5280, 4.2.1.10): finer than that it cannot be said.
+ * The RFC wants it critical; then mbedTLS, which does not know it, refuses the authority (git of
+ * cargo by Debian's libgit2).  Who knows it heeds it either way. */
 static bool add_limits(X509 *x, const char *const *names, size_t n)
 {
 	NAME_CONSTRAINTS *limits = NAME_CONSTRAINTS_new();
 	bool added = limits && (limits->permittedSubtrees = sk_GENERAL_SUBTREE_new_null());
 	for (size_t i = 0; added && i < n; i++)
 		added = permit(limits, names[i] + (names[i][0] == '.'));
-	added = added && X509_add1_ext_i2d(x, NID_name_constraints, limits, 1, 0) == 1;
+	added = added && X509_add1_ext_i2d(x, NID_name_constraints, limits, 0, 0) == 1;
 	NAME_CONSTRAINTS_free(limits);
 	return added;
 }

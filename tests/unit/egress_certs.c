@@ -47,6 +47,10 @@ static void test_made(void)
 	X509 *x = read_authority(&a);
 	ok(x && X509_check_ca(x) == 1 && X509_get_pathlen(x) == 0,
 	        "an authority for servers alone");
+	int critical = -1;
+	NAME_CONSTRAINTS *limits = X509_get_ext_d2i(x, NID_name_constraints, &critical, NULL);
+	ok(limits && critical == 0, "for its names, said so that mbedTLS takes it");
+	NAME_CONSTRAINTS_free(limits);
 	char hash[AUTHORITY_HASH_MAX];
 	snprintf(hash, sizeof(hash), "%08lx.0", x ? X509_subject_name_hash(x) : 0);
 	is_str(a.hash, hash, "where OpenSSL looks for it");
