@@ -1,4 +1,4 @@
-#include "supervisor/jails_private.h"
+#include "supervisor/jails.h"
 
 #include "base/clock.h"
 #include "base/fd.h"
@@ -8,6 +8,7 @@
 #include "supervisor/daemon.h"
 #include "supervisor/egress_feed.h"
 #include "supervisor/egress_news.h"
+#include "supervisor/jails_private.h"
 #include "supervisor/policies.h"
 #include "supervisor/purses.h"
 

@@ -1,5 +1,5 @@
 /*
- * jails_private.h - what the files of the client of agentboxd share.
+ * jails_private.h - what the files of the client of agentboxd share (include jails.h before it).
  *
  *	jails.c		the socket, requests, watches
  *	jails_news.c	what agentboxd says: replies, ends, refusals
@@ -8,7 +8,6 @@
 #define SUPERVISOR_JAILS_PRIVATE_H
 
 #include "proto/msg.h"
-#include "supervisor/jails.h"
 #include "supervisor/loop.h"
 
 enum { JAILS_BUCKETS = 512 }; /* watches by jail number */
