@@ -138,7 +138,7 @@ static void put_ask_rules(struct driver_command *c, char *const *allow)
 	jw_open(&w, NULL, '{');
 	jw_open(&w, "permissions", '{');
 	jw_open(&w, "ask", '[');
-	for (size_t i = 0; allow[i]; i++) {
+	for (size_t i = 0; allow && allow[i]; i++) {
 		auto_free char *base = rules_base(allow[i]);
 		if (rules_has_pattern(allow[i]) && !listed_before(allow, i, base))
 			jw_str(&w, NULL, base);
