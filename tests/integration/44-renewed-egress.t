@@ -90,7 +90,9 @@ replace() {
 }
 since() { abctl version --json | json 'l.daemon.agentboxd.since'; }
 later() { [ "$(since)" != "$1" ]; }
-newest() { pids | tail -n 1; }
+# by when they began: numbers of processes start again from below
+newest() { pgrep -n -P "$DAEMON" -f '^agentbox-egress'; }
+oldest() { pgrep -o -P "$DAEMON" -f '^agentbox-egress'; }
 other() { [ "$(newest)" != "$1" ]; }
 renew() { # until there is another
 	local old
@@ -123,7 +125,7 @@ replace agentboxd
 old=$(since)
 ok 'and over a new agentboxd' abctl reload
 ok 'which has both' wait_for 20 later "$old"
-is 'that were there' "$(egress) $(pids | head -n 1)" "2 $first"
+is 'that were there' "$(egress) $(oldest)" "2 $first"
 ok 'the stream ends' wait_for 60 ended "$stream"
 is 'and is whole' "$(text "$stream" | grep -c '^data: ') $(errors "$stream")" '200 '
 ok 'then the old egress ends, too' wait_for 10 one_left

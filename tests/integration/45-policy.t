@@ -61,10 +61,10 @@ artifacts: [out/*]
 limits: { timeoutMs: 1000 }
 ---
 Y
-h lock <<'Y'
+h data <<'Y'
 ---
 backend: exec
-command: [chmod, '0', /workspace]
+command: [/etc/passwd]
 ---
 Y
 cat >"$T/etc/policy/pids.yaml" <<'Y'
@@ -78,10 +78,9 @@ abctl run nothing -s u/nothing -p x --json >"$T/out" 2>"$T/err"
 is 'a program that is not there fails the run' $? 1
 is 'with a code as a shell would' "$(json 'l.result.exit.reason+" "+l.result.exit.code' <"$T/out")" 'not started 127'
 
-abctl run lock -s u/lock -p x >"$T/out" 2>&1
-abctl run lock -s u/lock -p x --json >"$T/out" 2>"$T/err"
-is 'a run whose working directory cannot be entered' "$(json 'l.result.exit.reason+" "+l.result.exit.code' <"$T/out")" 'not started 126'
-like 'blames it, not the program' "$(json 'l.result.error' <"$T/out")" "'chmod' could not be started: working directory: Permission denied"
+abctl run data -s u/data -p x --json >"$T/out" 2>"$T/err"
+is 'a file that is no program' "$(json 'l.result.exit.reason+" "+l.result.exit.code' <"$T/out")" 'not started 126'
+like 'is told of' "$(json 'l.result.error' <"$T/out")" "'/etc/passwd' could not be started: .*Permission denied"
 
 doctor=$(abctl doctor --json)
 missing=$(node -e 'const d=JSON.parse(process.argv[1]);console.log(d.layers.filter(l=>l.have==="no").map(l=>l.layer).join(" "))' "$doctor")
