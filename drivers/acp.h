@@ -27,7 +27,8 @@ enum {
 	ACP_ALWAYS_MAX = 64, /* tools answered with "always" where the agent has no such option */
 	ACP_DIFFS_MAX = 64,  /* files that one call changes */
 	ACP_OVER_MAX = 64,   /* ids of calls that have ended: late news of them is no new call */
-	ACP_OUTPUT_MAX = 65536, /* of a call, to tell what of its output is new */
+	ACP_DIFF_BYTES = 32 << 20, /* of all open calls: one of the longest line fits */
+	ACP_OUTPUT_MAX = 65536,    /* of a call, to tell what of its output is new */
 };
 
 /* Which answer of the agent is waited for; each but the prompt's leads to the next request. */
@@ -53,7 +54,7 @@ struct acp_call {
 	bool announced;                 /* tool.call was emitted */
 	struct buf output;              /* told so far by tool.update */
 	struct acp_diff *diffs;         /* owned */
-	size_t ndiffs;
+	size_t ndiffs, diff_bytes;
 };
 
 struct acp_asked {
@@ -99,7 +100,7 @@ struct driver_run {
 
 	struct calls calls;
 	struct acp_call *known; /* owned: calls that have not ended */
-	size_t nknown;
+	size_t nknown, diff_bytes;
 	char *over[ACP_OVER_MAX]; /* owned */
 	size_t nover;
 	struct acp_asked *asked; /* owned */
@@ -147,9 +148,9 @@ void acp_tools_close(struct driver_run *r, const char *why);
 void acp_tools_done(struct driver_run *r);
 
 /* ---- acp_diff.c ---- */
-void acp_diff_keep(struct acp_call *c, const struct json *block);
+void acp_diff_keep(struct driver_run *r, struct acp_call *c, const struct json *block);
 void acp_diffs_emit(struct driver_run *r, const struct acp_call *c);
-void acp_diffs_done(struct acp_call *c);
+void acp_diffs_done(struct driver_run *r, struct acp_call *c);
 
 /* ---- acp_permission.c ---- */
 /* A request of the agent; always answers it or keeps it.  false: not understood, refused. */

@@ -13,32 +13,45 @@
 
 enum { CONTEXT = 3 };
 
-void acp_diff_keep(struct acp_call *c, const struct json *block)
+static size_t bytes_of(const char *s)
+{
+	return s ? strlen(s) + 1 : 0;
+}
+
+void acp_diff_keep(struct driver_run *r, struct acp_call *c, const struct json *block)
 {
 	const char *path = json_str(block, "path", NULL), *is = json_str(block, "newText", NULL);
 	const char *was = json_str(block, "oldText", NULL);
 	const char *kind = json_str(json_get(block, "_meta"), "kind", "");
 	if (!path || !is)
 		return;
+	if (was && !*was) /* some give "" for a file that is new */
+		was = NULL;
 	size_t i = 0;
 	while (i < c->ndiffs && strcmp(c->diffs[i].path, path) != 0)
 		i++;
-	if (i == ACP_DIFFS_MAX)
+	bool more = i == c->ndiffs;
+	size_t old = more ? 0 : bytes_of(c->diffs[i].was) + bytes_of(c->diffs[i].is);
+	size_t new = (more ? bytes_of(path) : 0) + bytes_of(was) + bytes_of(is);
+	if (i == ACP_DIFFS_MAX || r->diff_bytes - old + new > ACP_DIFF_BYTES)
 		return;
-	if (i == c->ndiffs) {
+	c->diff_bytes += new - old;
+	r->diff_bytes += new - old;
+	if (more) {
 		c->diffs = xrealloc(c->diffs, c->ndiffs + 1, sizeof(*c->diffs));
 		c->diffs[c->ndiffs++] = (struct acp_diff){.path = xstrdup(path)};
 	}
 	struct acp_diff *d = &c->diffs[i];
 	free(d->was);
 	free(d->is);
-	d->was = was && *was ? xstrdup(was) : NULL; /* some give "" for a file that is new */
+	d->was = was ? xstrdup(was) : NULL;
 	d->is = xstrdup(is);
 	d->deleted = strcmp(kind, "delete") == 0;
 }
 
-void acp_diffs_done(struct acp_call *c)
+void acp_diffs_done(struct driver_run *r, struct acp_call *c)
 {
+	r->diff_bytes -= c->diff_bytes;
 	for (size_t i = 0; i < c->ndiffs; i++) {
 		free(c->diffs[i].path);
 		free(c->diffs[i].was);

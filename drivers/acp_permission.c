@@ -176,7 +176,7 @@ static char *option_of(const struct json *options, const char *kind)
 		return NULL;
 	for (const struct json *o = json_first(options); o; o = json_next(o)) {
 		const char *id = json_str(o, "optionId", NULL);
-		if (id && strcmp(json_str(o, "kind", ""), kind) == 0)
+		if (calls_text_ok(id) && strcmp(json_str(o, "kind", ""), kind) == 0)
 			return xstrdup(id);
 	}
 	return NULL;
@@ -288,7 +288,8 @@ static const struct json *only_field(const struct json *params)
 {
 	const struct json *fields = json_path(params, "requestedSchema", "properties", NULL);
 	const struct json *f = json_is_object(fields) ? json_first(fields) : NULL;
-	bool simple = f && !json_next(f) && json_key(f) && *json_key(f) &&
+	bool simple = f && !json_next(f) && calls_text_ok(json_key(f)) &&
+	              calls_text_ok(json_str(f, "type", "string")) &&
 	              strcmp(json_str(f, "type", ""), "array") != 0 &&
 	              strcmp(json_str(f, "type", ""), "object") != 0;
 	return simple ? f : NULL;

@@ -30,7 +30,7 @@ static bool is_over(const struct driver_run *r, const char *id)
 	return false;
 }
 
-static void free_call(struct acp_call *c)
+static void free_call(struct driver_run *r, struct acp_call *c)
 {
 	free(c->id);
 	free(c->name);
@@ -39,7 +39,7 @@ static void free_call(struct acp_call *c)
 	free(c->input);
 	free(c->where);
 	buf_done(&c->output);
-	acp_diffs_done(c);
+	acp_diffs_done(r, c);
 }
 
 static void forget(struct driver_run *r, struct acp_call *c)
@@ -48,7 +48,7 @@ static void forget(struct driver_run *r, struct acp_call *c)
 	free(*slot);
 	*slot = take(c->id);
 	calls_finish(&r->calls, *slot);
-	free_call(c);
+	free_call(r, c);
 	size_t after = (size_t)(r->known + r->nknown - (c + 1));
 	memmove(c, c + 1, after * sizeof(*c));
 	r->nknown--;
@@ -57,7 +57,7 @@ static void forget(struct driver_run *r, struct acp_call *c)
 void acp_tools_done(struct driver_run *r)
 {
 	for (size_t i = 0; i < r->nknown; i++)
-		free_call(&r->known[i]);
+		free_call(r, &r->known[i]);
 	free(r->known);
 	for (size_t i = 0; i < ACP_OVER_MAX; i++)
 		free(r->over[i]);
@@ -113,12 +113,13 @@ static const char *kind_of(const char *kind)
 	return "other"; /* switch_mode, too */
 }
 
+/* What is longer is cut: no path is so long, and of a title less is shown. */
 static void set(char **to, const char *s)
 {
 	if (!s)
 		return;
 	free(*to);
-	*to = xstrdup(s);
+	*to = xstrndup(s, CALLS_PATH_MAX);
 }
 
 static void note_input(struct acp_call *c, const struct json *input)
@@ -130,20 +131,20 @@ static void note_input(struct acp_call *c, const struct json *input)
 	c->input = buf_take(&b);
 }
 
-static void note_diffs(struct acp_call *c, const struct json *content)
+static void note_diffs(struct driver_run *r, struct acp_call *c, const struct json *content)
 {
 	if (!json_is_array(content))
 		return;
 	for (const struct json *b = json_first(content); b; b = json_next(b))
 		if (strcmp(json_str(b, "type", ""), "diff") == 0)
-			acp_diff_keep(c, b);
+			acp_diff_keep(r, c, b);
 }
 
 /* Before the call is told, later news of it tell it better; afterwards only what it did counts. */
-static void merge(struct acp_call *c, const struct json *call)
+static void merge(struct driver_run *r, struct acp_call *c, const struct json *call)
 {
 	set(&c->where, json_str(json_first(json_get(call, "locations")), "path", NULL));
-	note_diffs(c, json_get(call, "content"));
+	note_diffs(r, c, json_get(call, "content"));
 	if (c->announced)
 		return;
 	set(&c->title, acp_call_title(call));
@@ -166,7 +167,7 @@ struct acp_call *acp_call_seen(struct driver_run *r, const struct json *call)
 		*c = (struct acp_call){
 		        .id = xstrdup(id), .name = take(name), .output = BUF_INIT(ACP_OUTPUT_MAX)};
 	}
-	merge(c, call);
+	merge(r, c, call);
 	return c;
 }
 

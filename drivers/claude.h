@@ -23,9 +23,10 @@
 #include "drivers/tail.h"
 
 enum {
-	CLAUDE_ASKED_MAX = 64,   /* permission questions open at once; the most seen is 2 */
-	CLAUDE_ALWAYS_MAX = 64,  /* tools answered with "always" */
-	CLAUDE_TASKS_MAX = 1000, /* entries of a plan; what comes after them is not shown */
+	CLAUDE_ASKED_MAX = 64,         /* permission questions open at once; the most seen is 2 */
+	CLAUDE_ASKED_BYTES = 32 << 20, /* of their inputs: one of the longest line fits */
+	CLAUDE_ALWAYS_MAX = 64,        /* tools answered with "always" */
+	CLAUDE_TASKS_MAX = 1000,       /* entries of a plan; what comes after them is not shown */
 };
 
 struct claude_asked {

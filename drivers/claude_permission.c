@@ -83,14 +83,23 @@ static bool allowed_by_harness(
 	return rules_allow(rules, tool, input, r->cwd ? r->cwd : DRIVER_WORKSPACE);
 }
 
+/* An answer repeats the input, so that of each open question is held. */
+static bool has_room(const struct driver_run *r, const char *input)
+{
+	size_t bytes = strlen(input);
+	for (size_t i = 0; i < r->nasked; i++)
+		bytes += strlen(r->asked[i].input);
+	return r->nasked < CLAUDE_ASKED_MAX && bytes <= CLAUDE_ASKED_BYTES;
+}
+
 /* Why the harness refuses, or NULL: a person is to be asked. */
-static const char *refusal(const struct driver_run *r)
+static const char *refusal(const struct driver_run *r, const char *input)
 {
 	if (r->permissions == PERMISSIONS_DENY)
 		return "Denied: this task runs without permission requests.";
 	if (r->permissions == PERMISSIONS_AUTO)
 		return "Denied: the rules of this task do not allow this call.";
-	if (r->nasked == CLAUDE_ASKED_MAX)
+	if (!has_room(r, input))
 		return "Denied: too many questions are open.";
 	return NULL;
 }
@@ -120,7 +129,7 @@ static bool can_use_tool(
 		reply_allow(to_stdin, request, q.input);
 		emit_answered(r->sink, request, call, is_always(r, tool) ? "always" : "once",
 		        "harness", NULL);
-	} else if ((why = refusal(r))) {
+	} else if ((why = refusal(r, q.input))) {
 		reply_deny(to_stdin, request, why);
 		emit_answered(r->sink, request, call, "deny", "harness", why);
 	} else {

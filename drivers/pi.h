@@ -21,6 +21,8 @@
 enum {
 	PI_ASKED_MAX = 64,  /* questions open at once; the most seen is 1 */
 	PI_ALWAYS_MAX = 64, /* tools answered with "always" */
+	/* Of a call, to tell what of its output is new; pi itself cuts it at 50 KiB. */
+	PI_OUTPUT_MAX = 65536,
 };
 
 struct pi_call {

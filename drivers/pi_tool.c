@@ -86,6 +86,8 @@ bool pi_tool_start(struct driver_run *r, const struct json *line)
 		return false;
 	const struct tool *t = find_tool(name);
 	const char *path = t && strcmp(t->kind, "edit") == 0 ? json_str(args, "path", NULL) : NULL;
+	if (path && strlen(path) >= CALLS_PATH_MAX)
+		path = NULL;
 	r->open = xrealloc(r->open, r->nopen + 1, sizeof(*r->open));
 	char *title = title_of(name, args);
 	r->open[r->nopen++] = (struct pi_call){
@@ -124,7 +126,7 @@ static void put_text(struct buf *to, const struct json *result)
 bool pi_tool_update(struct driver_run *r, const struct json *line)
 {
 	struct pi_call *call = find_call(r, json_str(line, "toolCallId", NULL));
-	auto_buf struct buf text = EMIT_BUF;
+	auto_buf struct buf text = BUF_INIT(PI_OUTPUT_MAX);
 	if (!call)
 		return false;
 	put_text(&text, json_get(line, "partialResult"));

@@ -15,6 +15,7 @@ static void ask_free(struct asks *a, struct ask *q)
 {
 	list_remove(&q->link);
 	a->nopen--;
+	a->bytes -= q->bytes;
 	json_free(q->event);
 	free(q);
 }
@@ -40,14 +41,16 @@ static void remember(struct asks *a, const char *id)
 	a->closed[a->nclosed++] = xstrdup(id);
 }
 
-static void opened(struct asks *a, bool question, struct json *event)
+static void opened(struct asks *a, bool question, struct json *event, size_t bytes)
 {
 	struct ask *q = xnew(struct ask);
 	q->question = question;
 	q->event = event;
 	q->id = json_str(event, question ? "questionId" : "permissionId", "");
+	q->bytes = bytes;
 	list_append(&a->open, &q->link);
 	a->nopen++;
+	a->bytes += bytes;
 }
 
 void asks_drop(struct asks *a, struct ask *q)
@@ -71,7 +74,7 @@ void asks_event(struct asks *a, enum event_type t, const char *members, size_t n
 	bool question = t == EVENT_QUESTION_ASKED || t == EVENT_QUESTION_ANSWERED;
 	struct json *event = asked || answered ? json_parse_members(members, n) : NULL;
 	if (event && asked) {
-		opened(a, question, event);
+		opened(a, question, event, n);
 		return;
 	}
 	if (event)
@@ -87,6 +90,11 @@ struct ask *asks_find(const struct asks *a, bool question, const char *id)
 		if (q->question == question && strcmp(q->id, id) == 0)
 			return q;
 	return NULL;
+}
+
+bool asks_crowded(const struct asks *a)
+{
+	return a->nopen > ASKS_OPEN_MAX || a->bytes > ASKS_BYTES_MAX;
 }
 
 bool asks_was(const struct asks *a, const char *id)

@@ -19,6 +19,8 @@
 
 enum {
 	ASKS_OPEN_MAX = 64, /* at once; beyond it whoever asks is told no */
+	/* Of their events together: people read them.  A tree takes forty times its text. */
+	ASKS_BYTES_MAX = 1 << 20,
 	/* Ids that had an answer, to tell "too late" from "never heard of". */
 	ASKS_CLOSED_MAX = 1024,
 };
@@ -28,13 +30,14 @@ struct ask {
 	bool question;      /* else a permission */
 	const char *id;     /* borrowed: from `event` */
 	struct json *event; /* owned: its members */
+	size_t bytes;       /* of them as text */
 	int64_t asked_ms;   /* wall clock; 0: not stamped yet */
 	int64_t due_us;     /* monotonic; 0: it waits as long as the run */
 };
 
 struct asks {
 	struct list open; /* of struct ask */
-	size_t nopen;
+	size_t nopen, bytes;
 	char **closed; /* owned: ids, oldest first */
 	size_t nclosed;
 };
@@ -47,6 +50,7 @@ void asks_done(struct asks *a);
 
 /* An event of the driver; others than of asking and answering are ignored. */
 void asks_event(struct asks *a, enum event_type t, const char *members, size_t n);
+bool asks_crowded(const struct asks *a); /* more is open than may be */
 /* It waits no more, though no event of the driver says so. */
 void asks_drop(struct asks *a, struct ask *q);
 struct ask *asks_find(const struct asks *a, bool question, const char *id); /* NULL: not open */

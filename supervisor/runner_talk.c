@@ -200,9 +200,9 @@ static void answer_by_harness(
 
 static void deny_surplus(struct run *r)
 {
-	while (r->asks.nopen > ASKS_OPEN_MAX && r->state == RUN_STATE_RUNNING)
+	while (asks_crowded(&r->asks) && r->state == RUN_STATE_RUNNING)
 		answer_by_harness(r, list_entry(r->asks.open.prev, struct ask, link), ANSWER_DENY,
-		        "too many questions are open");
+		        "too many or too long questions are open");
 }
 
 static void expire(struct run *r)

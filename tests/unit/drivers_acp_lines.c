@@ -578,6 +578,42 @@ static void test_diffs(void)
 	end(&b, 0, "\"toolCalls\":1", "a change");
 }
 
+/* What it tells of calls and questions that it leaves open. */
+static void test_held(void)
+{
+	struct bed b;
+	prompted(&b, SPEC(.permissions = PERMISSIONS_ASK));
+	auto_free char *text = record_long(2 << 20);
+	size_t before = record_held();
+	for (int i = 0; i < 40; i++) {
+		auto_free char *call = xasprintf(
+		        UPDATE("\"sessionUpdate\":\"tool_call\",\"toolCallId\":\"c%d\",\"kind\":"
+		               "\"edit\",\"status\":\"in_progress\",\"title\":\"%s\","
+		               "\"locations\":[{\"path\":\"%s\"}],\"content\":[{\"type\":"
+		               "\"diff\",\"path\":\"a\",\"newText\":\"%s\"}]"),
+		        i, text, text, text);
+		say(&b, call);
+		auto_free char *question =
+		        xasprintf("{\"id\":%d,\"method\":\"session/request_permission\","
+		                  "\"params\":{\"toolCall\":{\"toolCallId\":\"c%d\"},\"options\":"
+		                  "[{\"optionId\":\"%s\",\"kind\":\"allow_once\"}]}}",
+		                i, i, text);
+		say(&b, question);
+		auto_free char *form = xasprintf(
+		        "{\"id\":%d,\"method\":\"elicitation/create\",\"params\":{\"message\":"
+		        "\"Which?\",\"requestedSchema\":{\"type\":\"object\",\"properties\":{"
+		        "\"%s\":{\"type\":\"string\"}}}}}",
+		        100 + i, text);
+		say(&b, form);
+	}
+	ok(record_held() < before + (64 << 20), "of 400 MiB little is held");
+	say(&b, UPDATE("\"sessionUpdate\":\"tool_call_update\",\"toolCallId\":\"c0\","
+	               "\"status\":\"completed\""));
+	ok(told(&b, "\"path\":\"a\",\"change\":\"add\",\"diff\""), "the first changes are");
+	ok(record_held() < before + (62 << 20), "and what is told is let go");
+	end(&b, 0, "\"toolCalls\":40", "large calls");
+}
+
 /* ---- what it is started with ---- */
 
 static void test_command(void)
@@ -616,6 +652,7 @@ int main(void)
 	test_raw();
 	test_tools();
 	test_diffs();
+	test_held();
 	test_command();
 	return done();
 }

@@ -131,6 +131,28 @@ static void test_person_decides(void)
 	talk_done(&t);
 }
 
+/* The input is held until the answer repeats it. */
+static void test_large_questions(void)
+{
+	struct talk t;
+	talk_open(&t, &(struct driver_spec){.permissions = PERMISSIONS_ASK});
+	auto_free char *text = record_long(10 << 20);
+	auto_free char *input = xasprintf("{\"command\":\"%s\"}", text);
+	size_t before = record_held();
+	for (int i = 0; i < 10; i++) {
+		auto_free char *id = xasprintf("q%d", i);
+		ask(&t, id, "Bash", input);
+	}
+	ok(strstr(wrote(&t), "too many questions"), "large questions are fewer");
+	ok(record_held() < before + (64 << 20), "a hundred MiB of them are not held");
+	buf_clear(&t.to_stdin);
+	ok(driver_claude.answer(t.run, "q0", ANSWER_ONCE, &t.to_stdin) && t.to_stdin.len > 10 << 20,
+	        "the first ones are");
+	ask(&t, "again", "Bash", input);
+	ok(!t.to_stdin.len, "and an answer makes room");
+	talk_done(&t);
+}
+
 static void test_offer(void)
 {
 	struct talk t;
@@ -317,6 +339,7 @@ int main(void)
 {
 	test_rules_decide();
 	test_person_decides();
+	test_large_questions();
 	test_offer();
 	test_closing();
 	test_exit();

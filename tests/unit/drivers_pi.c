@@ -248,6 +248,34 @@ static void test_lines(void)
 	finish(&t, 0, "\"status\":\"failed\"", "cut");
 }
 
+/* Calls that stay open, with paths and outputs that no file and no pi has. */
+static void test_held(void)
+{
+	struct talk t;
+	begin(&t, PERMISSIONS_AUTO);
+	auto_free char *text = record_long(2 << 20);
+	size_t before = record_held();
+	for (int i = 0; i < 40; i++) {
+		auto_free char *call = xasprintf(
+		        "{\"type\":\"tool_execution_start\",\"toolCallId\":\"h%d\",\"toolName\":"
+		        "\"write\",\"args\":{\"path\":\"%s\"}}",
+		        i, text);
+		auto_free char *output = xasprintf(
+		        "{\"type\":\"tool_execution_update\",\"toolCallId\":\"h%d\","
+		        "\"partialResult\":{\"content\":[{\"type\":\"text\",\"text\":\"%s\"}]}}",
+		        i, text);
+		buf_clear(&t.rec.out);
+		say(&t, call);
+		has(&t, "tool.call", "a call");
+		buf_clear(&t.rec.out);
+		say(&t, output);
+		has(&t, "agent.raw", "whose output is passed on");
+	}
+	ok(record_held() < before + (32 << 20), "of 160 MiB little is held");
+	buf_clear(&t.rec.out);
+	finish(&t, 0, "\"status\":\"failed\"", "cut");
+}
+
 static void ends(
         const struct driver *d, const char *line, const char *last, int code, const char *want)
 {
@@ -362,6 +390,7 @@ int main(void)
 	test_ask();
 	test_interrupt();
 	test_lines();
+	test_held();
 	test_ends();
 	test_command();
 	return done();

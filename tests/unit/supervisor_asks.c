@@ -67,6 +67,29 @@ static void open_and_closed(void)
 	asks_done(&a);
 }
 
+static void crowded(void)
+{
+	asks_init(&a);
+	for (int i = 0; i < ASKS_OPEN_MAX; i++)
+		ask(i);
+	ok(!asks_crowded(&a), "so many may be open");
+	ask(ASKS_OPEN_MAX);
+	ok(asks_crowded(&a), "and no more");
+	asks_done(&a);
+	asks_init(&a);
+	ask(1);
+	auto_buf struct buf b = BUF_INIT(2 * ASKS_BYTES_MAX);
+	(void)buf_puts(&b, "\"questionId\":\"q\",\"text\":\"");
+	while (b.len < ASKS_BYTES_MAX)
+		(void)buf_putc(&b, 'x');
+	(void)buf_putc(&b, '"');
+	event(EVENT_QUESTION_ASKED, b.p);
+	ok(asks_crowded(&a), "nor ones that nobody can read");
+	asks_drop(&a, asks_find(&a, true, "q"));
+	ok(!asks_crowded(&a) && a.nopen == 1, "without it there is room");
+	asks_done(&a);
+}
+
 static void many(void)
 {
 	asks_init(&a);
@@ -85,6 +108,7 @@ static void many(void)
 int main(void)
 {
 	open_and_closed();
+	crowded();
 	many();
 	return done();
 }
