@@ -146,7 +146,7 @@ child_pid() { pgrep -P "$DAEMON" -f "$1" | head -n 1; }
 
 # The cgroup directory of this test's daemon, known while it runs.
 daemon_cgroup() {
-	for fd in "/proc/$DAEMON"/fd/*; do readlink "$fd"; done 2>/dev/null | grep -m1 -E '/agentbox-[0-9a-f]+$'
+	readlink "/proc/$DAEMON"/fd/* 2>/dev/null | grep -m1 -E '/agentbox-[0-9a-f]+$'
 }
 
 # Processes of this daemon's jails, also after its death: those in its cgroup whose uid is in the
