@@ -524,7 +524,8 @@ static enum step hand_over(struct http_conn *c)
 	struct http_upgraded *u = xnew(struct http_upgraded);
 	u->conn = c;
 	list_append(&h->upgraded, &u->link);
-	r->start(r->start_ctx, u, c->conn.fd, early.p, early.len);
+	http_hold(r, 0);
+	r->start(r->start_ctx, u, c->conn.fd, early.p, early.len); /* may close the connection */
 	http_request_free(r);
 	return STEP_GONE;
 }

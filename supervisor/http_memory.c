@@ -38,8 +38,10 @@ bool http_room(const struct http_request *r, size_t n)
 
 void http_hold(struct http_request *r, size_t n)
 {
-	struct http *h = r->conn->http;
 	n = n > SMALL ? n : 0;
+	if (n == r->held) /* its connection may be gone */
+		return;
+	struct http *h = r->conn->http;
 	bool less = n < r->held;
 	h->held = h->held - r->held + n;
 	r->held = n;
