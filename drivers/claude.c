@@ -41,11 +41,17 @@ static void user_message(struct buf *to, const char *p, size_t n)
 	buf_putc(to, '\n');
 }
 
-static struct driver_run *claude_open(const struct driver_spec *spec, struct event_sink *sink)
+struct driver_run *claude_open_as(const struct claude_dialect *dialect,
+        const struct driver_spec *spec, struct event_sink *sink)
 {
 	struct driver_run *r = xnew(struct driver_run);
+	r->dialect = dialect;
 	r->sink = sink;
 	r->start = (struct buf)BUF_INIT((size_t)LIMIT_PROMPT * 6 + 4096); /* all of it escaped */
+	if (dialect->greets)
+		buf_puts(&r->start, "{\"type\":\"control_request\",\"request_id\":"
+		                    "\"agentbox-initialize\",\"request\":{\"subtype\":"
+		                    "\"initialize\",\"hooks\":null}}\n");
 	user_message(&r->start, spec->prompt ? spec->prompt : "", spec->prompt_len);
 	r->allow = claude_allow_list(spec);
 	r->permissions = spec->permissions;
@@ -54,7 +60,13 @@ static struct driver_run *claude_open(const struct driver_spec *spec, struct eve
 	r->turn.cost_usd = -1;
 	/* What a conversation that goes on has cost before is not known. */
 	r->cost_before = spec->resume ? -1 : 0;
+	r->before_known = !spec->resume;
 	return r;
+}
+
+static struct driver_run *claude_open(const struct driver_spec *spec, struct event_sink *sink)
+{
+	return claude_open_as(&claude_itself, spec, sink);
 }
 
 static void free_list(char **list)
@@ -64,7 +76,7 @@ static void free_list(char **list)
 	free(list);
 }
 
-static void claude_close(struct driver_run *r)
+void claude_close(struct driver_run *r)
 {
 	if (!r)
 		return;
@@ -86,16 +98,16 @@ static void claude_close(struct driver_run *r)
 
 /* ---- stdin ---- */
 
-static int claude_start(struct driver_run *r, struct buf *to_stdin, bool *ret_eof)
+int claude_start(struct driver_run *r, struct buf *to_stdin, bool *ret_eof)
 {
 	int rc = r->start.failed ? r->start.failed : buf_put(to_stdin, r->start.p, r->start.len);
 	buf_done(&r->start);
 	if (rc == 0)
-		*ret_eof = false;
+		*ret_eof = r->closing = r->dialect->one_message;
 	return rc;
 }
 
-static bool claude_interrupt(struct driver_run *r, struct buf *to_stdin)
+bool claude_interrupt(struct driver_run *r, struct buf *to_stdin)
 {
 	if (r->closing)
 		return false;
@@ -105,7 +117,7 @@ static bool claude_interrupt(struct driver_run *r, struct buf *to_stdin)
 	               "\"request\":{\"subtype\":\"interrupt\"}}\n") == 0;
 }
 
-static bool claude_input(struct driver_run *r, const char *p, size_t n, struct buf *to_stdin)
+bool claude_input(struct driver_run *r, const char *p, size_t n, struct buf *to_stdin)
 {
 	if (r->closing || r->interrupting)
 		return false;
@@ -134,8 +146,8 @@ static void check_offer(struct driver_run *r, const struct json *tools, struct b
 			listed = rules_names(*a, name);
 		if (listed)
 			continue;
-		r->fault = xasprintf(
-		        "claude offers the tool %.80s, which tools.allow does not name", name);
+		r->fault = xasprintf("%s offers the tool %.80s, which tools.allow does not name",
+		        r->dialect->name, name);
 		emit_error(r->sink, r->fault, "tool_not_allowed", false);
 		claude_interrupt(r, to_stdin);
 		return;
@@ -215,6 +227,9 @@ static bool system_line(struct driver_run *r, const struct json *line, struct bu
 		init_line(r, line, to_stdin);
 	else if (strcmp(subtype, "api_retry") == 0)
 		retry_line(r, line);
+	else if (strcmp(subtype, "retry") == 0)
+		emit_error(
+		        r->sink, "the answer broke off and is asked for again", "api_retry", true);
 	else if (strcmp(subtype, "permission_denied") == 0)
 		claude_permission_denied(r, line);
 	else if (strcmp(subtype, "background_tasks_changed") == 0)
@@ -230,7 +245,8 @@ static bool note_message(struct driver_run *r, const char *id)
 	if (id && r->message && strcmp(id, r->message) == 0)
 		return false;
 	replace(&r->message, id ? id : "");
-	tail_clear(&r->text);
+	if (!r->dialect->sums)
+		tail_clear(&r->text);
 	return true;
 }
 
@@ -240,6 +256,8 @@ static bool assistant_block(
 	const char *type = json_str(block, "type", ""), *text;
 	if (strcmp(type, "text") == 0 && (text = json_str(block, "text", NULL))) {
 		size_t n = strlen(text);
+		if (!parent && r->dialect->sums && n) /* each block is a message */
+			tail_clear(&r->text);
 		if (!parent)
 			tail_add(&r->text, text, n);
 		return n == 0 ||
@@ -316,7 +334,8 @@ static bool stream_line(struct driver_run *r, const struct json *line)
 	const char *text;
 	if (strcmp(type, "content_block_delta") != 0)
 		return strncmp(type, "message_", 8) == 0 ||
-		       strncmp(type, "content_block_", 14) == 0 || strcmp(type, "ping") == 0;
+		       strncmp(type, "content_block_", 14) == 0 || strcmp(type, "ping") == 0 ||
+		       strcmp(type, "goal_state") == 0;
 	if ((text = json_str(delta, "text", NULL)))
 		return emit_text(
 		        r->sink, EVENT_AGENT_MESSAGE, text, strlen(text), true, id, parent);
@@ -373,21 +392,26 @@ static bool dispatch(
 	return strcmp(type, "keep_alive") == 0;
 }
 
-static void claude_line(struct driver_run *r, const char *p, size_t n, bool whole,
-        struct buf *to_stdin, bool *ret_eof)
+void claude_line(struct driver_run *r, const char *p, size_t n, bool whole, struct buf *to_stdin,
+        bool *ret_eof)
 {
 	if (n == 0)
 		return;
 	auto_json struct json *line = whole ? json_parse(p, n, NULL) : NULL;
 	bool understood = json_is_object(line) && dispatch(r, line, to_stdin, ret_eof);
+	const char *hangs = r->dialect->hangs;
+	if (!line && hangs && n >= strlen(hangs) && memcmp(p, hangs, strlen(hangs)) == 0) {
+		auto_free char *why = xasprintf("%s waits for ever: %s", r->dialect->name, hangs);
+		claude_fail(r, why, "authentication");
+	}
 	/* A string of the tree ends at its first NUL, so the line has more than the events say. */
 	if (!understood || memmem(p, n, "\\u0000", 6))
 		emit_raw(r->sink, NULL, p, n, !whole);
 }
 
-static void claude_error_line(struct driver_run *r, const char *p, size_t n)
+void claude_error_line(struct driver_run *r, const char *p, size_t n)
 {
-	ending_error_line(&r->ending, p, n);
+	ending_reason_line(&r->ending, r->dialect->noise, p, n);
 	emit_raw(r->sink, "stderr", p, n, false);
 }
 

@@ -1,5 +1,5 @@
 /*
- * claude.h - what the files of the Claude Code driver share.
+ * claude.h - what the files of the Claude Code driver share, and those of agents that speak alike.
  *
  *	claude.c             the driver's table, its lines by type, stdin
  *	claude_command.c     check, argv, environment, files
@@ -7,6 +7,7 @@
  *	claude_plan.c        the plan, from TodoWrite and the Task tools
  *	claude_permission.c  who may run which tool
  *	claude_result.c      usage, the result line, the outcome
+ *	qwen.c, amp.c        other agents: a struct claude_dialect and a command line
  *
  * Speaks `claude -p --input-format stream-json --output-format stream-json`:
  * one JSON object a line in both directions (recorded runs of 2.1.332 in
@@ -37,7 +38,27 @@ struct claude_task {
 	char *id, *text, *status; /* owned */
 };
 
+/* How an agent differs. */
+struct claude_dialect {
+	const char *name;
+	struct looks looks;
+	const char *lost;         /* the session to go on with is not there any more */
+	const char *const *noise; /* beginnings of lines on stderr that explain no end, or NULL */
+	const char *hangs;        /* beginning of a line on stdout after which it waits for ever */
+	bool greets;              /* asks and obeys only who has sent `initialize` */
+	bool one_message;         /* stdin ends with the prompt */
+	/* Its counts have cached tokens in the input, and a result's are those of the conversation;
+	 * what a turn used, the last line of each message says, too. */
+	bool sums;
+	bool files_by_input; /* which file a call changes, only its input says */
+	int turns_code;      /* exit code at the limit of turns, told by no result; 0: none */
+	/* Of a command that ended; false: it is not told. */
+	bool (*exit_code)(const char *tool, bool ok, const char *output, const struct json *detail,
+	        int *ret_code);
+};
+
 struct driver_run {
+	const struct claude_dialect *dialect;
 	struct event_sink *sink; /* borrowed: longer than the run */
 	struct buf start;        /* bytes of the first user message */
 	bool closing;            /* stdin is closed or about to be */
@@ -66,13 +87,26 @@ struct driver_run {
 
 	/* outcome so far */
 	bool have_result, success, max_turns, resume_lost;
-	char *result;              /* owned: text of the result line, or NULL */
-	char *error;               /* owned: why it failed, or NULL */
-	char *fault;               /* owned: a rule broken, whatever the result says, or NULL */
-	struct driver_usage usage; /* of finished turns */
-	struct driver_usage turn;  /* lower bound for the turn that is running */
-	double cost_before;        /* total_cost_usd of the last result, negative: not known */
+	char *result;               /* owned: text of the result line, or NULL */
+	char *error;                /* owned: why it failed, or NULL */
+	char *fault;                /* owned: a rule broken, whatever the result says, or NULL */
+	struct driver_usage usage;  /* of finished turns */
+	struct driver_usage turn;   /* lower bound for the turn that is running */
+	double cost_before;         /* total_cost_usd of the last result, negative: not known */
+	bool before_known;          /* of a dialect whose counts are sums: */
+	struct driver_usage before; /* those of the last result */
 };
+
+/* ---- claude.c ---- */
+struct driver_run *claude_open_as(const struct claude_dialect *dialect,
+        const struct driver_spec *spec, struct event_sink *sink);
+int claude_start(struct driver_run *r, struct buf *to_stdin, bool *ret_eof);
+void claude_line(struct driver_run *r, const char *p, size_t n, bool whole, struct buf *to_stdin,
+        bool *ret_eof);
+void claude_error_line(struct driver_run *r, const char *p, size_t n);
+bool claude_interrupt(struct driver_run *r, struct buf *to_stdin);
+bool claude_input(struct driver_run *r, const char *p, size_t n, struct buf *to_stdin);
+void claude_close(struct driver_run *r);
 
 /* ---- claude_command.c ---- */
 int claude_check(const struct driver_spec *spec, struct err *e);
@@ -84,6 +118,7 @@ bool claude_wants_asking(const struct driver_spec *spec);
 char **claude_allow_list(const struct driver_spec *spec);
 
 /* ---- claude_tools.c ---- */
+extern const struct claude_dialect claude_itself;
 char *claude_tool_title(const struct driver_run *r, const char *name, const struct json *input);
 /* A tool_use block.  false: not understood. */
 bool claude_tool_use(struct driver_run *r, const struct json *block, const char *parent);

@@ -21,7 +21,8 @@ static void put_entry(struct jw *w, const char *text, const char *status)
 void claude_plan_call(struct driver_run *r, const char *name, const struct json *input)
 {
 	const struct json *todos = json_get(input, "todos");
-	if (strcmp(name, "TodoWrite") != 0 || !json_is_array(todos))
+	bool whole = strcmp(name, "TodoWrite") == 0 || strcmp(name, "todo_write") == 0;
+	if (!whole || !json_is_array(todos))
 		return;
 	emit_todos(r->sink, todos);
 }

@@ -12,11 +12,11 @@
  */
 
 /* The API reports input without what was cached; our events count it in. */
-static struct driver_usage api_usage(const struct json *u)
+static struct driver_usage api_usage(const struct driver_run *r, const struct json *u)
 {
 	int64_t cached = usage_tokens(u, "cache_read_input_tokens");
 	return (struct driver_usage){
-	        .input_tokens = usage_tokens(u, "input_tokens") + cached +
+	        .input_tokens = usage_tokens(u, "input_tokens") + (r->dialect->sums ? 0 : cached) +
 	                        usage_tokens(u, "cache_creation_input_tokens"),
 	        .output_tokens = usage_tokens(u, "output_tokens"),
 	        .cached_tokens = cached,
@@ -56,11 +56,33 @@ static double cost_since(const struct driver_run *r, const struct json *line)
 	return total > r->cost_before ? total - r->cost_before : 0;
 }
 
+static int64_t less(int64_t now, int64_t before)
+{
+	return now > before ? now - before : 0;
+}
+
+/* Of a conversation that goes on, what it had used before is not known: then it is what the
+ * messages told. */
+static struct driver_usage used_since(struct driver_run *r, const struct json *line)
+{
+	struct driver_usage now = api_usage(r, json_get(line, "usage")), u = r->turn;
+	if (r->before_known) {
+		u.input_tokens = less(now.input_tokens, r->before.input_tokens);
+		u.output_tokens = less(now.output_tokens, r->before.output_tokens);
+		u.cached_tokens = less(now.cached_tokens, r->before.cached_tokens);
+	}
+	r->before = now;
+	r->before_known = true;
+	return u;
+}
+
 static void count_turn(struct driver_run *r, const struct json *line)
 {
 	struct driver_usage u;
-	if (!model_usage(line, &u)) {
-		u = api_usage(json_get(line, "usage"));
+	if (r->dialect->sums) {
+		u = used_since(r, line);
+	} else if (!model_usage(line, &u)) {
+		u = api_usage(r, json_get(line, "usage"));
 		u.cost_usd = cost_since(r, line);
 		if (u.input_tokens == 0 && u.output_tokens == 0 && u.cost_usd < 0)
 			u.cost_usd = 0; /* nothing was asked of a model, so nothing was paid */
@@ -76,8 +98,9 @@ void claude_seen_message(struct driver_run *r, const struct json *message, bool 
 	/* A message comes as one line a block, each with the same usage. */
 	if (!first)
 		return;
-	struct driver_usage u = api_usage(json_get(message, "usage"));
-	u.turns = 1;
+	struct driver_usage u = api_usage(r, json_get(message, "usage"));
+	/* Or as one message a block, of which the last has all. */
+	u.turns = !r->dialect->sums || u.input_tokens || u.output_tokens;
 	usage_add(&r->turn, &u);
 }
 
@@ -111,14 +134,18 @@ static char *errors_text(const struct json *line)
 static void failed_result(struct driver_run *r, const struct json *line, const char *subtype)
 {
 	const char *reason = json_str(line, "terminal_reason", "");
-	bool aborted = strncmp(reason, "aborted", 7) == 0;
+	bool aborted = strncmp(reason, "aborted", 7) == 0 ||
+	               (r->interrupting && strcmp(subtype, "error_during_execution") == 0);
 	r->max_turns = strcmp(subtype, "error_max_turns") == 0;
 	auto_free char *why = errors_text(line);
+	const char *message = json_str(json_get(line, "error"), "message", NULL);
+	if (!why && message)
+		why = xstrdup(message);
 	if (!why && r->result && *r->result)
 		why = xstrdup(r->result);
 	if (!why)
 		why = xstrdup(aborted ? "interrupted" : subtype);
-	if (r->resume && strstr(why, "No conversation found"))
+	if (r->resume && strstr(why, r->dialect->lost))
 		r->resume_lost = true;
 	if (aborted && r->interrupting) { /* our own doing, which the supervisor tells */
 		free(r->error);
@@ -153,17 +180,18 @@ void claude_result(struct driver_run *r, const struct json *line)
 /* NULL: it succeeded; else why not, owned. */
 static char *failure(struct driver_run *r, const struct driver_exit *x)
 {
+	const char *name = r->dialect->name;
 	if (r->fault)
 		return take(r->fault);
 	auto_free char *how = ending_text(&r->ending, x);
 	if (!r->have_result)
-		return r->error ? take(r->error) : xasprintf("claude %s, without a result", how);
+		return r->error ? take(r->error) : xasprintf("%s %s, without a result", name, how);
 	if (!r->success)
 		return r->error ? take(r->error) : xstrdup("failed without a reason");
 	/* After its result it may be killed by whoever waits no longer (a signal, or 128 + N);
 	 * a small code is Claude's own word that something is wrong. */
 	if (x->code > 0 && x->code <= 128)
-		return xasprintf("claude reported success and then %s", how);
+		return xasprintf("%s reported success and then %s", name, how);
 	return NULL;
 }
 
@@ -171,12 +199,16 @@ void claude_end(struct driver_run *r, const struct driver_exit *x, struct driver
 {
 	ret->tool_calls = r->calls.total;
 	calls_close_all(&r->calls, r->sink, "The agent ended before the tool answered.");
-	if (!r->have_result && strstr(r->ending.last, "No conversation found"))
+	if (!r->have_result && strstr(r->ending.last, r->dialect->lost))
 		r->resume_lost = r->resume != NULL;
+	if (!r->have_result && r->dialect->turns_code && x->code == r->dialect->turns_code)
+		r->max_turns = true;
+	bool told = !r->have_result && r->error;
 	ret->error = failure(r, x);
 	ret->status = ret->error ? DRIVER_FAILED : DRIVER_SUCCEEDED;
-	if (!r->have_result && !r->interrupting)
-		emit_error(r->sink, ret->error, "no_result", false);
+	if (!r->have_result && !r->interrupting && !told)
+		emit_error(
+		        r->sink, ret->error, r->max_turns ? "error_max_turns" : "no_result", false);
 	if (!r->have_result || r->turn.turns) {
 		usage_add(&r->usage, &r->turn); /* the turn that was cut off */
 		if (r->turn.turns)

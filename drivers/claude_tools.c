@@ -27,11 +27,9 @@ static const struct look tools[] = {
         {"Write", "edit", "file_path", true},
 };
 
-static const struct looks looks = {tools, ARRAY_LEN(tools)};
-
 char *claude_tool_title(const struct driver_run *r, const char *name, const struct json *input)
 {
-	return looks_title(&looks, r->cwd, name, input);
+	return looks_title(&r->dialect->looks, r->cwd, name, input);
 }
 
 bool claude_tool_use(struct driver_run *r, const struct json *block, const char *parent)
@@ -41,9 +39,12 @@ bool claude_tool_use(struct driver_run *r, const struct json *block, const char 
 	if (!calls_text_ok(id) || !calls_text_ok(name) || !calls_start(&r->calls, id, name))
 		return false;
 	auto_free char *title = claude_tool_title(r, name, input);
-	bool done = emit_call(r->sink, id, name, looks_kind(&looks, name), input, title, parent);
+	bool done = emit_call(
+	        r->sink, id, name, looks_kind(&r->dialect->looks, name), input, title, parent);
 	if (!done)
 		calls_finish(&r->calls, id);
+	if (r->dialect->files_by_input)
+		calls_set_path(&r->calls, id, looks_edits(&r->dialect->looks, name, input));
 	claude_plan_call(r, name, input);
 	return done;
 }
@@ -129,6 +130,14 @@ static void note_change(struct driver_run *r, const char *name, const struct jso
 	}
 }
 
+/* Where nothing tells of the change, the words of the tool do: "created and wrote to new file". */
+static void note_input(struct driver_run *r, const char *id, const char *output)
+{
+	const char *path = calls_path(&r->calls, id);
+	if (path)
+		file_changed(r, path, strstr(output, "new file") ? "add" : "edit", NULL);
+}
+
 bool claude_tool_result(struct driver_run *r, const struct json *block, const struct json *detail)
 {
 	const char *id = json_str(block, "tool_use_id", NULL);
@@ -143,13 +152,21 @@ bool claude_tool_result(struct driver_run *r, const struct json *block, const st
 		return false;
 	const char *output = out.p ? out.p : "";
 	int code;
-	if (!exit_code(name, ok, output, detail, &code))
+	if (!r->dialect->exit_code || !r->dialect->exit_code(name, ok, output, detail, &code))
 		code = -1;
 	bool done = emit_result(r->sink, id, name, ok, output, out.len, code);
 	if (ok) {
 		note_change(r, name, detail);
+		note_input(r, id, output);
 		claude_plan_result(r, name, detail);
 	}
 	calls_finish(&r->calls, id);
 	return done;
 }
+
+const struct claude_dialect claude_itself = {
+        .name = "claude",
+        .looks = {tools, ARRAY_LEN(tools)},
+        .lost = "No conversation found",
+        .exit_code = exit_code,
+};

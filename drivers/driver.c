@@ -14,6 +14,8 @@ static const struct driver *const drivers[] = {
         &driver_opencode,
         &driver_gemini,
         &driver_copilot,
+        &driver_qwen,
+        &driver_amp,
 };
 
 const struct driver *driver_find(const char *name)

@@ -147,6 +147,7 @@ const struct driver *driver_find(const char *name); /* NULL: no such driver */
 const char *driver_name(size_t i);                  /* of the i-th driver, NULL past the last */
 
 extern const struct driver driver_exec, driver_claude, driver_codex, driver_codex_exec, driver_acp,
-        driver_pi, driver_pi_json, driver_opencode, driver_gemini, driver_copilot;
+        driver_pi, driver_pi_json, driver_opencode, driver_gemini, driver_copilot, driver_qwen,
+        driver_amp;
 
 #endif

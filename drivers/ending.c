@@ -35,12 +35,15 @@ void ending_error_line(struct ending *d, const char *p, size_t n)
 	d->last[len] = '\0';
 }
 
-bool ending_is_noise(const char *const *noise, const char *p, size_t n)
+void ending_reason_line(struct ending *d, const char *const *noise, const char *p, size_t n)
 {
 	for (; noise && *noise; noise++)
 		if (n >= strlen(*noise) && memcmp(p, *noise, strlen(*noise)) == 0)
-			return true;
-	return false;
+			return;
+	if (d->kept)
+		return;
+	ending_error_line(d, p, n);
+	d->kept = strncmp(d->last, "Error: ", 7) == 0;
 }
 
 char *ending_text(const struct ending *d, const struct driver_exit *x)

@@ -13,12 +13,13 @@
 
 struct ending {
 	char last[512]; /* last line of stderr that was not blank, or "" */
+	bool kept;      /* it is a line "Error: ..." */
 };
 
 void ending_error_line(struct ending *d, const char *p, size_t n);
-/* Does the line begin with one of these (NULL-terminated, or NULL)?  What is said at each start
- * explains no end. */
-bool ending_is_noise(const char *const *noise, const char *p, size_t n);
+/* The same of agents that print advice after the reason: the first line "Error: ..." is kept, and
+ * a line that begins with one of `noise` (NULL-terminated, or NULL) explains no end. */
+void ending_reason_line(struct ending *d, const char *const *noise, const char *p, size_t n);
 /* Returns owned: "exited with code 3: no such file", "was killed by signal 9". */
 char *ending_text(const struct ending *d, const struct driver_exit *x);
 

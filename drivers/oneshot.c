@@ -87,10 +87,7 @@ void oneshot_error_line(struct driver_run *r, const char *p, size_t n)
 {
 	r->lost =
 	        r->lost || (r->resumed && memmem(p, n, r->dialect->lost, strlen(r->dialect->lost)));
-	if (!r->said_error && !ending_is_noise(r->dialect->noise, p, n))
-		ending_error_line(&r->ending, p, n);
-	/* After it comes advice for who sits at a terminal; before it there may be colours. */
-	r->said_error = r->said_error || memmem(p, n < 24 ? n : 24, "Error: ", 7);
+	ending_reason_line(&r->ending, r->dialect->noise, p, n);
 	emit_raw(r->sink, "stderr", p, n, false);
 }
 

@@ -42,7 +42,6 @@ struct driver_run {
 	struct tail text; /* of the last message */
 	char *message;    /* owned: id of that message, or NULL */
 	bool next_is_new; /* what is said next is another message, where they have no ids */
-	bool said_error;  /* stderr has a line "Error: ...", which says more than the last one */
 	const char *stop; /* literal: why it stopped without a last word, or NULL */
 	char *retry;      /* owned: what a retry will be for, or NULL */
 	struct ending ending;

@@ -26,7 +26,7 @@ static void test_table(void)
 		        "%s is complete", d->name);
 		d->close(NULL);
 	}
-	ok(n == 10, "%zu drivers", n);
+	ok(n == 12, "%zu drivers", n);
 	for (int t = 0; t < EVENT_COUNT; t++)
 		ok(event_by_name(event_name((enum event_type)t)) == t, "%s",
 		        event_name((enum event_type)t));

@@ -3,6 +3,7 @@
  * (driver_replay.h); then command lines, and lines that were never recorded.
  */
 #include "drivers/driver.h"
+#include "tests/driver_lines.h"
 #include "tests/driver_replay.h"
 
 /* ---- recorded ---- */
@@ -26,29 +27,6 @@ static void test_recorded(void)
 }
 
 /* ---- command lines ---- */
-
-/* argv, environment and files as text; returns owned. */
-static char *written(const struct driver *d, const struct driver_spec *spec)
-{
-	struct driver_command c = {0};
-	struct err e = {0};
-	auto_buf struct buf b = BUF_INIT(1 << 20);
-	must(d->command(spec, &c, &e) == 0, "%s: accepted (%s)", d->name, e.text);
-	for (char **a = c.argv; *a; a++)
-		buf_printf(&b, "%s ", *a);
-	for (char **v = c.env; v && *v; v++)
-		buf_printf(&b, "| %s ", *v);
-	for (size_t i = 0; i < c.nfiles; i++)
-		buf_printf(&b, "| %s: %s ", c.files[i].path, c.files[i].text);
-	driver_command_done(&c);
-	return buf_take(&b);
-}
-
-static void writes(const struct driver *d, const struct driver_spec *spec, const char *want)
-{
-	auto_free char *got = written(d, spec);
-	is_str(got, want, "%s: how it is started", d->name);
-}
 
 static void test_commands(void)
 {
@@ -105,15 +83,6 @@ static void test_commands(void)
 	        ".copilot/copilot-instructions.md: Be brief. ");
 }
 
-static void refused(const struct driver *d, const struct driver_spec *spec, const char *word)
-{
-	struct driver_command c = {0};
-	struct err e = {0};
-	ok(d->check(spec, &e) == -ENOEXEC && strstr(e.text, word) &&
-	                d->command(spec, &c, NULL) == -ENOEXEC && !c.argv,
-	        "%s refuses: %s", d->name, e.text);
-}
-
 static void test_refused(void)
 {
 	const struct driver *const all[] = {&driver_opencode, &driver_gemini, &driver_copilot};
@@ -133,31 +102,6 @@ static void test_refused(void)
 }
 
 /* ---- lines that were never recorded ---- */
-
-/* What comes of these lines (the last is NULL) and of how it then ended, as text. */
-static void comes_of(const struct driver *d, const char *const *lines, const char *error_line,
-        struct driver_exit x, const char *want)
-{
-	struct record rec;
-	auto_buf struct buf to_stdin = BUF_INIT(1 << 20);
-	struct driver_outcome o = {0};
-	bool eof = false;
-	record_init(&rec);
-	const struct driver_spec spec = {.prompt = "Go.", .prompt_len = 3, .resume = "s"};
-	struct driver_run *r = d->open(&spec, &rec.sink);
-	must(d->start(r, &to_stdin, &eof) == 0 && eof, "starts");
-	for (; *lines; lines++)
-		d->line(r, *lines, strlen(*lines), true, &to_stdin, &eof);
-	if (error_line)
-		d->error_line(r, error_line, strlen(error_line));
-	d->end(r, &x, &o);
-	record_outcome(&rec, &o);
-	if (!ok(strstr(rec.out.p, want) != NULL, "%s: %.90s", d->name, want))
-		printf("# %s\n", rec.out.p);
-	driver_outcome_done(&o);
-	d->close(r);
-	record_done(&rec);
-}
 
 #define STEP(reason) "{\"type\":\"step_finish\",\"part\":{\"reason\":\"" reason "\",\"tokens\":{}}}"
 #define ERROR_LINE   "{\"type\":\"error\",\"error\":{\"name\":\"E\",\"data\":{\"message\":\"why\"}}}"
