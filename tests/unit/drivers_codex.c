@@ -409,6 +409,19 @@ static void test_command(void)
 		        "refused: %s", e.text);
 }
 
+/* A failure that says no more than that. */
+static void test_bare_failure(void)
+{
+	struct talk t;
+	begin_turn(&t, PERMISSIONS_AUTO);
+	say(&t, "{\"method\":\"turn/"
+	        "completed\",\"params\":{\"threadId\":\"t-1\",\"turn\":{\"id\":\"u-1\","
+	        "\"status\":\"failed\",\"error\":{\"codexErrorInfo\":{}}}}}");
+	has(&t, "\"the turn failed\",\"code\":\"turn_failed\"",
+	        "an error without a word of its own");
+	finish(&t, 0, "\"error\":\"the turn failed\"", "is a failure");
+}
+
 int main(void)
 {
 	test_recorded();
@@ -420,6 +433,7 @@ int main(void)
 	test_pieces();
 	test_usage();
 	test_ends();
+	test_bare_failure();
 	test_command();
 	return done();
 }
