@@ -2,7 +2,8 @@
  * Whatever an agent prints, through the drivers.  Byte 0: bit 0 asks a person,
  * bit 1 restricts the tools, bit 2 resumes.  The rest of the first line is the
  * driver's name, what follows is stdout, but for lines of our own: "!interrupt",
- * "!input TEXT", "!stderr TEXT", "!flush".  Every event must be valid JSON.
+ * "!input TEXT", "!stderr TEXT", "!flush".  Every event must be valid JSON, and each call get
+ * exactly one result.  The driver exec is told its events by the command: it may say anything.
  */
 #include "base/json.h"
 #include "base/limits.h"
@@ -17,7 +18,25 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 struct check {
 	struct event_sink sink;
 	char permission[300], question[300]; /* the last one asked */
+	char *open[2048];                    /* owned: calls without a result; a driver has 1024 */
+	size_t nopen;
+	bool pairs; /* they are looked at */
 };
+
+static void call_or_result(struct check *c, enum event_type t, const char *id)
+{
+	size_t i = 0;
+	while (i < c->nopen && strcmp(c->open[i], id) != 0)
+		i++;
+	assert((i == c->nopen) == (t == EVENT_TOOL_CALL));
+	if (t == EVENT_TOOL_CALL) {
+		assert(c->nopen < ARRAY_LEN(c->open));
+		c->open[c->nopen++] = xstrdup(id);
+		return;
+	}
+	free(c->open[i]);
+	c->open[i] = c->open[--c->nopen];
+}
 
 static void emit(struct event_sink *sink, enum event_type t, const char *members, size_t n)
 {
@@ -29,6 +48,8 @@ static void emit(struct event_sink *sink, enum event_type t, const char *members
 	/* Nesting beyond what the parser accepts cannot come out of a tree it made. */
 	auto_json struct json *j = json_parse(b.p, b.len, NULL);
 	assert(j && b.failed == 0);
+	if (c->pairs && (t == EVENT_TOOL_CALL || t == EVENT_TOOL_RESULT))
+		call_or_result(c, t, json_str(j, "callId", ""));
 	if (t == EVENT_PERMISSION_ASKED)
 		(void)str_copy(
 		        c->permission, sizeof(c->permission), json_str(j, "permissionId", ""));
@@ -118,12 +139,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	        .command = argv,
 	};
 	const struct driver *d = named(data + 1, (size_t)(nl - data) - 1);
+	c.pairs = strcmp(d->name, "exec") != 0;
 	struct driver_run *r = d->open(&spec, &c.sink);
 	feed(d, r, &c, (const char *)nl + 1, size - (size_t)(nl - data) - 1);
 	struct driver_exit x = {.code = size % 2 ? 0 : 143};
 	struct driver_outcome o = {0};
 	d->end(r, &x, &o);
 	assert(o.final_text && (o.status == DRIVER_SUCCEEDED) == (o.error == NULL));
+	assert(c.nopen == 0);
 	driver_outcome_done(&o);
 	d->close(r);
 	return 0;

@@ -213,13 +213,15 @@ static inline char *replay_answer_for_us(
 	(void)json_print(id, &was), (void)json_print(ours, &is); /* they are in lines that fit */
 	/* The line's own id is its first member or its last: objects inside have other values. */
 	const char *at = memmem(text, n, was.p, was.len);
+	if (!at && p->mutated)
+		return NULL;
 	if (!at)
 		must(false, "%s: the id of an answer", p->name);
 	buf_put(&out, text, (size_t)(at - text));
 	buf_put(&out, is.p, is.len);
 	buf_put(&out, at + was.len, n - (size_t)(at - text) - was.len);
 	auto_json struct json *check = json_parse(out.p, out.len, NULL);
-	if (!replay_same(json_get(check, "id"), ours))
+	if (!p->mutated && !replay_same(json_get(check, "id"), ours))
 		must(false, "%s: an answer gets our id", p->name);
 	return buf_take(&out);
 }
