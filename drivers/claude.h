@@ -2,6 +2,7 @@
  * claude.h - what the files of the Claude Code driver share, and those of agents that speak alike.
  *
  *	claude.c             the driver's table, its lines by type, stdin
+ *	claude_system.c      what it says of itself: its tools, servers, retries
  *	claude_command.c     check, argv, environment, files
  *	claude_tools.c       tool calls, their results, changed files
  *	claude_plan.c        the plan, from TodoWrite and the Task tools
@@ -107,6 +108,11 @@ void claude_error_line(struct driver_run *r, const char *p, size_t n);
 bool claude_interrupt(struct driver_run *r, struct buf *to_stdin);
 bool claude_input(struct driver_run *r, const char *p, size_t n, struct buf *to_stdin);
 void claude_close(struct driver_run *r);
+
+/* ---- claude_system.c ---- */
+void claude_set(char **to, const char *with); /* a copy, for an owned string */
+/* A line of type system.  false: not understood. */
+bool claude_system(struct driver_run *r, const struct json *line, struct buf *to_stdin);
 
 /* ---- claude_command.c ---- */
 int claude_check(const struct driver_spec *spec, struct err *e);
