@@ -5,8 +5,8 @@
  * result line with what was used and whether it went well.  A command that fails
  * is a tool_result with success all the same: only its text says the code.
  *
- * What it must be told and has no flag for goes into a file of settings that
- * stand above the user's and the workspace's.
+ * What it must be told and has no flag for goes into its settings, which are
+ * therefore the driver's: settings above the user's count only when root owns them.
  */
 #include "base/mem.h"
 #include "drivers/emit.h"
@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SETTINGS_FILE     ".agentbox/gemini-settings.json"
+#define SETTINGS_FILE     ".gemini/settings.json"
 #define INSTRUCTIONS_FILE ".gemini/GEMINI.md"
 
 static const struct look tools[] = {
@@ -43,11 +43,28 @@ static int gemini_check(const struct driver_spec *spec, struct err *e)
 	return oneshot_check(spec, e);
 }
 
+static void put_flag(struct jw *w, const char *section, const char *key, bool value)
+{
+	jw_open(w, section, '{');
+	jw_bool(w, key, value);
+	jw_close(w, '}');
+}
+
 static int put_settings(struct driver_command *c, const struct driver_spec *spec, struct err *e)
 {
 	auto_buf struct buf b = BUF_INIT((size_t)LIMIT_YAML_FILE * 6);
 	struct jw w = JW_INIT(&b);
 	jw_open(&w, NULL, '{');
+	/* No update, no telemetry: the network of a jail is for the model. */
+	put_flag(&w, "general", "enableAutoUpdate", false);
+	put_flag(&w, "privacy", "usageStatisticsEnabled", false);
+	put_flag(&w, "telemetry", "enabled", false);
+	/* Else a base URL of one's own makes it guess another way to log in. */
+	jw_open(&w, "security", '{');
+	jw_open(&w, "auth", '{');
+	jw_str(&w, "selectedType", "gemini-api-key");
+	jw_close(&w, '}');
+	jw_close(&w, '}');
 	if (spec->max_turns) {
 		jw_open(&w, "model", '{');
 		jw_int(&w, "maxSessionTurns", spec->max_turns);
@@ -67,10 +84,7 @@ static int put_settings(struct driver_command *c, const struct driver_spec *spec
 	jw_close(&w, '}');
 	if (b.failed)
 		return err_set(e, b.failed, "tools.mcp: too large");
-	if (b.len == 2)
-		return 0;
 	launch_file(c, SETTINGS_FILE, buf_take(&b));
-	launch_env(c, "GEMINI_CLI_SYSTEM_SETTINGS_PATH", DRIVER_HOME "/" SETTINGS_FILE);
 	return 0;
 }
 

@@ -28,6 +28,11 @@ static void test_recorded(void)
 
 /* ---- command lines ---- */
 
+#define QUIET                                                                                      \
+	"\"general\":{\"enableAutoUpdate\":false},\"privacy\":{\"usageStatisticsEnabled\":"        \
+	"false},\"telemetry\":{\"enabled\":false},\"security\":{\"auth\":{\"selectedType\":"       \
+	"\"gemini-api-key\"}}"
+
 static void test_commands(void)
 {
 	struct driver_mcp mcp[] = {
@@ -55,13 +60,13 @@ static void test_commands(void)
 	        "true}}} | .agentbox/system-prompt.md: Be brief. ");
 	writes(&driver_gemini, &plain,
 	        "/opt/agent/bin/gemini -o stream-json --skip-trust --yolo | "
-	        "GEMINI_CLI_NO_RELAUNCH=true | .gemini/GEMINI.md:  ");
+	        "GEMINI_CLI_NO_RELAUNCH=true | .gemini/GEMINI.md:  | .gemini/settings.json: "
+	        "{" QUIET "} ");
 	all.max_turns = 3;
 	writes(&driver_gemini, &all,
 	        "/x/agent first.js -o stream-json --skip-trust -m m/1 --resume ses_1-a | "
-	        "GEMINI_CLI_NO_RELAUNCH=true | GEMINI_CLI_SYSTEM_SETTINGS_PATH=/home/agent/"
-	        ".agentbox/gemini-settings.json | .gemini/GEMINI.md: Be brief. | "
-	        ".agentbox/gemini-settings.json: {\"model\":{\"maxSessionTurns\":3},\"tools\":{"
+	        "GEMINI_CLI_NO_RELAUNCH=true | .gemini/GEMINI.md: Be brief. | "
+	        ".gemini/settings.json: {" QUIET ",\"model\":{\"maxSessionTurns\":3},\"tools\":{"
 	        "\"exclude\":[\"bash\",\"web_fetch\"]},\"mcpServers\":{\"local\":{\"command\":"
 	        "\"node\",\"args\":[\"a.mjs\"],\"env\":{\"A\":\"1\"},\"trust\":true},\"far\":{"
 	        "\"httpUrl\":\"http://far.example/mcp\",\"headers\":{\"X-Key\":\"v\"},"
