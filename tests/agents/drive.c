@@ -7,10 +7,11 @@
  * as root it runs the agent as --uid, because Claude refuses to work unasked as
  * root.  run-real.sh uses it; nothing is installed.
  *
- *	drive --home DIR --cwd DIR [--uid N] [--program P] [--model M] [--allow RULE]...
- *	      [--deny RULE]... [--mcp NAME=PROGRAM:ARG]... [--max-turns N] [--resume ID]
- *	      [--system TEXT] [--permissions auto|ask|deny] [--answer deny|once|always]
- *	      [--interrupt SECONDS] [--env K=V]... [--raw FILE] DRIVER PROMPT
+ *	drive --home DIR --cwd DIR [--uid N] [--program P] [--arg A]... [--model M]
+ *	      [--allow RULE]... [--deny RULE]... [--mcp NAME=PROGRAM:ARG]...
+ *	      [--max-turns N] [--resume ID] [--system TEXT] [--permissions auto|ask|deny]
+ *	      [--answer deny|once|always] [--interrupt SECONDS] [--env K=V]...
+ *	      [--raw FILE] DRIVER PROMPT
  */
 #include "base/limits.h"
 #include "tests/driver_record.h"
@@ -34,7 +35,7 @@ struct drive {
 	unsigned uid;
 	enum driver_answer answer;
 	double interrupt_after; /* seconds; 0: never */
-	const char *allow[LIST_MAX], *deny[LIST_MAX], *env[LIST_MAX];
+	const char *allow[LIST_MAX], *deny[LIST_MAX], *env[LIST_MAX], *args[LIST_MAX];
 	struct driver_mcp mcp[LIST_MAX];
 	char *mcp_words[LIST_MAX][3];
 	struct driver_spec spec;
@@ -111,6 +112,9 @@ static void set_option(struct drive *d, const char *name, char *value)
 	} else if (strcmp(name, "--deny") == 0) {
 		d->spec.tools_deny = d->deny;
 		push(d->deny, value);
+	} else if (strcmp(name, "--arg") == 0) {
+		d->spec.args = d->args;
+		push(d->args, value);
 	} else if (strcmp(name, "--env") == 0)
 		push(d->env, value);
 	else if (strcmp(name, "--mcp") == 0)
@@ -120,15 +124,19 @@ static void set_option(struct drive *d, const char *name, char *value)
 }
 
 /* In a jail the home is DRIVER_HOME; here it is --home. */
-static void move_home(const struct drive *d, char **argv)
+static void move_home(const struct drive *d, char **list)
 {
-	size_t n = strlen(DRIVER_HOME);
-	for (; *argv; argv++)
-		if (strncmp(*argv, DRIVER_HOME "/", n + 1) == 0) {
-			char *moved = xasprintf("%s%s", d->home, *argv + n);
-			free(*argv);
-			*argv = moved;
+	size_t n = strlen(DRIVER_HOME), home = strlen(d->home);
+	for (; list && *list; list++) {
+		size_t from = 0;
+		for (char *at; (at = strstr(*list + from, DRIVER_HOME "/"));) {
+			size_t before = (size_t)(at - *list);
+			char *moved = xasprintf("%.*s%s%s", (int)before, *list, d->home, at + n);
+			free(*list);
+			*list = moved;
+			from = before + home;
 		}
+	}
 }
 
 static void write_files(const struct drive *d, const struct driver_command *c)
@@ -152,6 +160,7 @@ static void child(const struct drive *d, struct driver_command *c, int in, int o
 	if (geteuid() == 0 && (setgroups(0, NULL) < 0 || setgid(d->uid) < 0 || setuid(d->uid) < 0))
 		die("setuid");
 	setenv("HOME", d->home, 1);
+	setenv("PWD", d->cwd, 1); /* some agents believe it */
 	for (char **e = c->env; e && *e; e++)
 		putenv(*e);
 	for (size_t i = 0; d->env[i]; i++) {
@@ -265,6 +274,7 @@ static int run(struct drive *d)
 		return 100;
 	}
 	move_home(d, c.argv);
+	move_home(d, c.env);
 	write_files(d, &c);
 	for (char **a = c.argv; *a; a++)
 		fprintf(stderr, "%s%s", **a ? *a : "''", a[1] ? " " : "\n");
