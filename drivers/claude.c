@@ -245,7 +245,7 @@ static bool control_response(struct driver_run *r, const struct json *line)
 static bool result_line(struct driver_run *r, const struct json *line, bool *ret_eof)
 {
 	const char *session = json_str(line, "session_id", NULL);
-	if (session && launch_id_ok(session))
+	if (launch_id_ok(session))
 		claude_set(&r->session, session);
 	claude_result(r, line);
 	/* More turns follow by themselves: messages that wait, subagents that may ask. */

@@ -53,7 +53,7 @@ static void init_line(struct driver_run *r, const struct json *line, struct buf 
 	const char *session = json_str(line, "session_id", NULL),
 	           *cwd = json_str(line, "cwd", NULL);
 	bool again = r->session != NULL; /* each turn has one */
-	if (session && launch_id_ok(session))
+	if (launch_id_ok(session))
 		claude_set(&r->session, session);
 	if (cwd && cwd[0] == '/' && strlen(cwd) < 4096)
 		claude_set(&r->cwd, cwd);

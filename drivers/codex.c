@@ -1,6 +1,7 @@
 #include "base/mem.h"
 #include "drivers/codex_server.h"
 #include "drivers/emit.h"
+#include "drivers/launch.h"
 
 #include <string.h>
 
@@ -66,7 +67,7 @@ static void thread_begun(
         struct driver_run *r, const struct json *line, struct buf *to_stdin, bool *ret_eof)
 {
 	const char *id = json_str(json_path(line, "result", "thread", NULL), "id", NULL);
-	if (!codex_id_ok(id)) {
+	if (!launch_id_ok(id)) {
 		codex_fail(r, "codex told no id of the conversation", "protocol", ret_eof);
 		return;
 	}

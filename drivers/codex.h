@@ -24,9 +24,6 @@ struct codex_items {
 	char *title_of, *title; /* owned: id of the call begun last and its title, or NULL */
 };
 
-/* Is this usable as the id of a thread or a turn? */
-bool codex_id_ok(const char *id);
-
 /* Each: false when the item is not understood whole (show it as raw, too). */
 bool codex_item_started(struct codex_items *c, const struct json *item);
 bool codex_item_completed(struct codex_items *c, const struct json *item);

@@ -36,7 +36,7 @@ struct driver_run {
 
 static int codex_check(const struct driver_spec *spec, struct err *e)
 {
-	if (spec->resume && !codex_id_ok(spec->resume))
+	if (spec->resume && !launch_id_ok(spec->resume))
 		return err_set(e, -ENOEXEC, "resume: '%.80s' is no id of a thread", spec->resume);
 	return launch_check(spec, e);
 }
@@ -133,7 +133,7 @@ static bool dispatch(struct driver_run *r, const struct json *line)
 {
 	const char *type = json_str(line, "type", "");
 	const char *thread = json_str(line, "thread_id", NULL);
-	if (strcmp(type, "thread.started") == 0 && codex_id_ok(thread)) {
+	if (strcmp(type, "thread.started") == 0 && launch_id_ok(thread)) {
 		free(r->thread);
 		r->thread = xstrdup(thread);
 		return true;

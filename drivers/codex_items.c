@@ -2,19 +2,7 @@
 #include "drivers/codex.h"
 #include "drivers/emit.h"
 
-#include <ctype.h>
 #include <string.h>
-
-bool codex_id_ok(const char *id)
-{
-	size_t n = id ? strnlen(id, 65) : 0;
-	if (n == 0 || n > 64 || *id == '-')
-		return false;
-	for (; *id; id++)
-		if (!isalnum((unsigned char)*id) && *id != '-')
-			return false;
-	return true;
-}
 
 /* ---- what an item is ---- */
 

@@ -10,7 +10,7 @@
 
 int codex_server_check(const struct driver_spec *spec, struct err *e)
 {
-	if (spec->resume && !codex_id_ok(spec->resume))
+	if (spec->resume && !launch_id_ok(spec->resume))
 		return err_set(e, -ENOEXEC, "resume: '%.80s' is no id of a thread", spec->resume);
 	if (spec->model && !*spec->model)
 		return err_set(e, -ENOEXEC, "model: '' is no model");

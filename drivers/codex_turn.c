@@ -1,6 +1,7 @@
 #include "base/mem.h"
 #include "drivers/codex_server.h"
 #include "drivers/emit.h"
+#include "drivers/launch.h"
 #include "drivers/usage.h"
 
 #include <string.h>
@@ -37,7 +38,7 @@ void codex_go_on(struct driver_run *r, struct buf *to_stdin, bool *ret_eof)
 void codex_turn_begun(struct driver_run *r, const struct json *turn, struct buf *to_stdin)
 {
 	const char *id = json_str(turn, "id", NULL);
-	if (!codex_id_ok(id) || r->closing || (r->turn && strcmp(r->turn, id) == 0))
+	if (!launch_id_ok(id) || r->closing || (r->turn && strcmp(r->turn, id) == 0))
 		return;
 	if (r->ended && strcmp(r->ended, id) == 0)
 		return; /* its answer came late */

@@ -123,7 +123,7 @@ void launch_put_servers(struct jw *w, const char *key, const struct driver_spec 
 
 bool launch_id_ok(const char *id)
 {
-	size_t n = strnlen(id, 65);
+	size_t n = id ? strnlen(id, 65) : 0;
 	if (n == 0 || n > 64 || *id == '-')
 		return false;
 	for (const char *p = id; *p; p++)

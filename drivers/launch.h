@@ -22,7 +22,7 @@ MUST_USE int launch_check_mcp(const struct driver_spec *spec, struct err *e);
 void launch_put_args(struct jw *w, const char *key, const char *const *command);
 void launch_put_pairs(struct jw *w, const char *key, const char *const *pairs, char sep);
 
-/* May this stand in argv as a session's id?  Letters, digits, - and _. */
+/* May this stand in argv as a session's id?  Letters, digits, - and _; NULL may not. */
 bool launch_id_ok(const char *id);
 /* Names of tools, without patterns; `key` is where the harness has them. */
 MUST_USE int launch_check_names(const char *key, const char *const *names, struct err *e);

@@ -93,7 +93,7 @@ void oneshot_error_line(struct driver_run *r, const char *p, size_t n)
 
 void oneshot_session(struct driver_run *r, const char *id)
 {
-	if (!id || !launch_id_ok(id) || (r->session && strcmp(r->session, id) == 0))
+	if (!launch_id_ok(id) || (r->session && strcmp(r->session, id) == 0))
 		return;
 	free(r->session);
 	r->session = xstrdup(id);

@@ -192,6 +192,25 @@ static void test_raw(void)
 		        "{\"type\":\"agent.raw\"");
 }
 
+/* Of a line beyond what fits, pieces come. */
+static void test_pieces(void)
+{
+	const struct driver *const all[] = {&driver_opencode, &driver_gemini, &driver_copilot};
+	for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+		struct record rec;
+		auto_buf struct buf to_stdin = BUF_INIT(1 << 20);
+		bool eof = false;
+		record_init(&rec);
+		const struct driver_spec spec = {.prompt = "Go.", .prompt_len = 3};
+		struct driver_run *r = all[i]->open(&spec, &rec.sink);
+		all[i]->line(r, GEMINI_OK, sizeof(GEMINI_OK) - 1, false, &to_stdin, &eof);
+		ok(strstr(rec.out.p, "\"agent.raw\"") && strstr(rec.out.p, "\"more\":true}"),
+		        "%s: a piece of a line is no line", all[i]->name);
+		all[i]->close(r);
+		record_done(&rec);
+	}
+}
+
 int main(void)
 {
 	test_recorded();
@@ -199,5 +218,6 @@ int main(void)
 	test_refused();
 	test_ends();
 	test_raw();
+	test_pieces();
 	return done();
 }
