@@ -34,6 +34,7 @@ ok 'in its jail' test -n "$(jail_processes)"
 like 'its events are there up to then' "$(abctl logs "$id" --json)" agent.message
 abctl cancel "$id" >/dev/null
 ok 'it can be cancelled' wait_for 10 sh -c "$BIN/abctl --socket $T/sock show $id --json | grep -q cancelled"
+ok 'and ends' wait_for 10 sh -c "$BIN/abctl --socket $T/sock show $id --json | grep -q endedAt"
 ok 'nothing of it is left' wait_for 3 no_jail_processes
 is 'run.done is its last' "$(abctl logs "$id" --json | json 'l.type+l.result.status')" run.donecancelled
 timeout 60 "$BIN/abctl" --socket "$T/sock" run hello -s u/a -p again --json >"$T/again"
