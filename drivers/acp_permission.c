@@ -2,6 +2,8 @@
 #include "drivers/acp.h"
 #include "drivers/emit.h"
 
+#include <errno.h>
+#include <math.h>
 #include <string.h>
 
 /*
@@ -182,12 +184,14 @@ static char *option_of(const struct json *options, const char *kind)
 	return NULL;
 }
 
-/* What is left when the very kind is not offered; NULL answers "cancelled". */
-static const char *option_for(const struct acp_asked *q, enum driver_answer a)
+/* What is left when the very kind is not offered; NULL answers "cancelled".  A person's "once"
+ * never becomes "always". */
+static const char *option_for(
+        const struct driver_run *r, const struct acp_asked *q, enum driver_answer a)
 {
 	switch (a) {
 	case ANSWER_ONCE:
-		return q->once ? q->once : q->always;
+		return q->once || r->permissions != PERMISSIONS_AUTO ? q->once : q->always;
 	case ANSWER_ALWAYS:
 		return q->always ? q->always : q->once;
 	case ANSWER_DENY:
@@ -200,10 +204,11 @@ static const char *option_for(const struct acp_asked *q, enum driver_answer a)
 static void decide(struct driver_run *r, struct acp_asked *q, enum driver_answer a, const char *by,
         const char *reason, struct buf *to_stdin)
 {
-	const char *option = option_for(q, a);
+	const char *option = option_for(r, q, a);
 	if (!option && a != ANSWER_DENY) {
 		a = ANSWER_DENY;
-		reason = "The agent offers no way to allow it.";
+		reason = q->always ? "The agent can be allowed this for always only."
+		                   : "The agent offers no way to allow it.";
 		option = q->deny;
 	}
 	if (a == ANSWER_ALWAYS && !q->always && !is_always(r, q->tool) &&
@@ -341,9 +346,11 @@ static bool put_value(struct jw *w, const struct acp_asked *q, const char *text)
 	} else if (strcmp(q->type, "number") == 0 || strcmp(q->type, "integer") == 0) {
 		bool whole = strcmp(q->type, "integer") == 0;
 		char *end;
+		errno = 0;
 		long long integer = whole ? strtoll(text, &end, 10) : 0;
 		double value = whole ? 0 : strtod(text, &end);
-		if (end == text || *end)
+		/* "nan" is no number of JSON, and one that is too large would be another. */
+		if (end == text || *end || errno == ERANGE || !isfinite(value))
 			return false;
 		if (whole)
 			jw_int(w, q->field, integer);

@@ -350,6 +350,10 @@ static void test_permissions(void)
 	        "\"answer\":\"deny\"");
 	asked(&b, ANSWER_ONCE, ASKS(LIES), "\"outcome\":\"selected\",\"optionId\":\"no\"");
 	end(&b, 0, "\"status\":\"failed\"", "once");
+	asked(&b, ANSWER_ONCE, ASKS(OPTION("x", "allow_always") "," OPTION("y", "reject_once")),
+	        "\"optionId\":\"y\"");
+	ok(told(&b, "\"answer\":\"deny\"") && told(&b, "for always only"), "once is not always");
+	end(&b, 0, "\"status\":\"failed\"", "once");
 	asked(&b, ANSWER_ALWAYS, ASKS(LIES), "\"optionId\":\"deny\"");
 	end(&b, 0, "\"status\":\"failed\"", "always");
 	asked(&b, ANSWER_ALWAYS, ASKS(OPTION("x", "allow_once")), "\"optionId\":\"x\"");
@@ -441,6 +445,10 @@ static void test_questions(void)
 	        "\\\"x\\\"\"}}");
 	replies(FORM("\"n\":{\"type\":\"integer\"}"), "12", "\"content\":{\"n\":12}");
 	replies(FORM("\"n\":{\"type\":\"integer\"}"), "many", "\"action\":\"decline\"}");
+	replies(FORM("\"n\":{\"type\":\"integer\"}"), "99999999999999999999",
+	        "\"action\":\"decline\"}");
+	replies(FORM("\"n\":{\"type\":\"number\"}"), "nan", "\"action\":\"decline\"}");
+	replies(FORM("\"n\":{\"type\":\"number\"}"), "inf", "\"action\":\"decline\"}");
 	replies(FORM("\"n\":{\"type\":\"number\"}"), "1.5", "\"content\":{\"n\":1.5}");
 	replies(FORM("\"b\":{\"type\":\"boolean\"}"), "yes", "\"content\":{\"b\":true}");
 	replies(FORM("\"b\":{\"type\":\"boolean\"}"), "maybe", "\"action\":\"decline\"}");
