@@ -65,7 +65,9 @@ ok 'SIGKILL of agentboxd: no process of any jail survives 2 s' wait_for 2 no_jai
 ok 'nor the supervisor' wait_for 2 not kill -0 "$super"
 ok 'nor egress' wait_for 2 not kill -0 "$egress"
 start_daemon --config "$T/etc/agentboxd.yaml"
-is 'the next start says interrupted' "$(status "$id")" interrupted
+# it is told once it is on the disk
+interrupted() { [ "$(status "$id")" = interrupted ]; }
+ok 'the next start says interrupted' wait_for 5 interrupted
 is 'after how long, from its start to where it was found' "$(abctl show "$id" --json | json \
 	'(r=>r.durationMs>=1000&&r.durationMs===Date.parse(l.endedAt)-Date.parse(l.startedAt)&&r.queuedMs<60000)(l.result)')" true
 like 'sessions are kept' "$(abctl sessions --json)" "$session"
