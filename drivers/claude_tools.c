@@ -54,21 +54,10 @@ bool claude_tool_use(struct driver_run *r, const struct json *block, const char 
 /* The content of a tool_result is a string or a list of blocks, of which text is shown. */
 static void result_text(const struct json *content, struct buf *to)
 {
-	if (json_text(content)) {
+	if (json_text(content))
 		buf_puts(to, json_text(content));
-		return;
-	}
-	if (!json_is_array(content))
-		return;
-	for (const struct json *b = json_first(content); b; b = json_next(b)) {
-		if (to->len)
-			buf_putc(to, '\n');
-		const char *text = json_str(b, "text", NULL);
-		if (text)
-			buf_puts(to, text);
-		else
-			buf_printf(to, "[%.40s]", json_str(b, "type", "?"));
-	}
+	else
+		emit_blocks(to, content);
 }
 
 /* Bash tells a status other than 0 only in words: "Exit code 3\n...". */

@@ -157,20 +157,9 @@ static bool call_started(struct codex_items *c, const struct json *item)
 /* The text of an MCP server's answer, or of its failure. */
 static void put_answer(struct buf *to, const struct json *item)
 {
-	const struct json *content = json_path(item, "result", "content", NULL);
 	if (json_is_object(json_get(item, "error")))
 		buf_puts(to, json_str(json_get(item, "error"), "message", ""));
-	if (!json_is_array(content))
-		return;
-	for (const struct json *c = json_first(content); c; c = json_next(c)) {
-		if (to->len)
-			buf_putc(to, '\n');
-		const char *text = json_str(c, "text", NULL);
-		if (text)
-			buf_puts(to, text);
-		else
-			buf_printf(to, "[%.40s]", json_str(c, "type", "?"));
-	}
+	emit_blocks(to, json_path(item, "result", "content", NULL));
 }
 
 static bool item_result(struct codex_items *c, const struct json *item, const char *id)

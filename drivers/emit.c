@@ -194,6 +194,21 @@ const char *emit_answer_word(enum driver_answer a)
 	return words[a];
 }
 
+void emit_blocks(struct buf *to, const struct json *content)
+{
+	if (!json_is_array(content))
+		return;
+	for (const struct json *b = json_first(content); b; b = json_next(b)) {
+		if (to->len)
+			buf_putc(to, '\n');
+		const char *text = json_str(b, "text", NULL);
+		if (text)
+			buf_puts(to, text);
+		else
+			buf_printf(to, "[%.40s]", json_str(b, "type", "?"));
+	}
+}
+
 char *emit_title(const char *text)
 {
 	size_t n = strcspn(text, "\n"), cut = n > 120 ? utf8_floor(text, 120) : n;

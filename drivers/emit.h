@@ -56,6 +56,9 @@ void emit_answered(struct event_sink *sink, const char *permission, const char *
         const char *answer, const char *by, const char *reason);
 const char *emit_answer_word(enum driver_answer a); /* "once", "always", "deny" */
 
+/* The text of a list of content blocks, a line each; of one without text its type.  What is no list
+ * has none. */
+void emit_blocks(struct buf *to, const struct json *content);
 /* A title is one line of a terminal: the first line, at most 120 bytes of it; returns owned. */
 char *emit_title(const char *text);
 /* A path as events have it: without the workspace in front. */

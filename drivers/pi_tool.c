@@ -105,23 +105,6 @@ bool pi_tool_start(struct driver_run *r, const struct json *line)
 	return emit_members(r->sink, EVENT_TOOL_CALL, &b);
 }
 
-/* The text of a result's blocks. */
-static void put_text(struct buf *to, const struct json *result)
-{
-	const struct json *content = json_get(result, "content");
-	if (!json_is_array(content))
-		return;
-	for (const struct json *c = json_first(content); c; c = json_next(c)) {
-		if (to->len)
-			buf_putc(to, '\n');
-		const char *text = json_str(c, "text", NULL);
-		if (text)
-			buf_puts(to, text);
-		else
-			buf_printf(to, "[%.40s]", json_str(c, "type", "?"));
-	}
-}
-
 /* Each tells the whole output so far, or its end once it is long: what is new in it is an event. */
 bool pi_tool_update(struct driver_run *r, const struct json *line)
 {
@@ -129,7 +112,7 @@ bool pi_tool_update(struct driver_run *r, const struct json *line)
 	auto_buf struct buf text = BUF_INIT(PI_OUTPUT_MAX);
 	if (!call)
 		return false;
-	put_text(&text, json_get(line, "partialResult"));
+	emit_blocks(&text, json_path(line, "partialResult", "content", NULL));
 	if (text.failed || !text.len)
 		return text.failed == 0;
 	size_t n = call->seen ? strlen(call->seen) : 0;
@@ -177,7 +160,7 @@ bool pi_tool_end(struct driver_run *r, const struct json *line)
 	auto_buf struct buf output = EMIT_BUF, b = EMIT_BUF;
 	struct jw w = JW_INIT(&b);
 	double code;
-	put_text(&output, result);
+	emit_blocks(&output, json_get(result, "content"));
 	if (output.failed)
 		return false;
 	jw_str(&w, "callId", id);
