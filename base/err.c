@@ -103,6 +103,8 @@ int err_http_status(int code)
 		return 429;
 	case ESHUTDOWN:
 		return 503;
+	case ENOSPC:
+		return 507;
 	default:
 		return 500;
 	}

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum {
 	ID_MAX = 40,      /* longest id with prefix and NUL */
@@ -18,6 +19,10 @@ enum {
 
 /* out = prefix + "_" + 26 characters. */
 void id_new(const char *prefix, char out[ID_MAX]);
+/* The least id of that millisecond: those before it were made earlier. */
+void id_from(const char *prefix, int64_t wall_ms, char out[ID_MAX]);
+/* When a valid one was made. */
+int64_t id_ms(const char *id);
 /* prefix + "_" + 26 base32 characters, nothing else. */
 bool id_valid(const char *id, const char *prefix);
 /* ^[a-z0-9][a-z0-9._-]*$, at most NAME_MAX_LEN - 1 characters. */

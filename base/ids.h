@@ -10,12 +10,17 @@
 #define BASE_IDS_H
 
 enum {
+	/* Each is the number behind the one before: no two are alike, for whoever shares another's
+	 * may trace it.  What comes is added at the end. */
 	ID_SUPERVISOR = 0x1fff0001, /* uid and gid */
-	ID_EGRESS = 0x1fff0002,
-	ID_POLICYC = 0x1fff0003,
-	ID_IMAGES = 0x1fff0004,    /* mke2fs, while it makes a session's file system */
-	ID_SECRETS = 0x1fff0005,   /* root's commands that print a secret */
-	ID_AUTHORITY = 0x1fff0006, /* agentbox-authority */
+	ID_EGRESS,
+	ID_POLICYC,
+	ID_IMAGES,    /* mke2fs, while it makes a session's file system */
+	ID_SECRETS,   /* root's commands that print a secret */
+	ID_AUTHORITY, /* agentbox-authority */
+	ID_UNPACK,    /* abctl, while it takes an agent's package apart */
+	ID_LISTENER,  /* agentbox-listener; uid and gid */
+	ID_HOOKS,     /* root's commands that are told of runs */
 
 	ID_BLOCK = 65536, /* host ids of one jail */
 	/* Workspaces are stored under this block; no process ever runs as it. */

@@ -24,6 +24,8 @@ struct json; /* a value in a tree; only the root is owned */
 
 /* Returns owned, or NULL with *e: -EINVAL (byte offset of the fault), -E2BIG (too many values). */
 struct json *json_parse(const char *p, size_t n, struct err *e);
+/* A NUL in it, as a byte or an escape, would end a text early: what strangers send is looked at. */
+bool json_has_nul(const char *p, size_t n);
 /* The same of a fragment as jw_members takes it: the object that has these members. */
 struct json *json_parse_members(const char *p, size_t n);
 void json_free(struct json *root); /* NULL is fine */
@@ -55,6 +57,9 @@ const char *json_key(const struct json *j); /* name of a member, or NULL */
 /* Compact text of the value, appended. */
 int json_print(const struct json *j, struct buf *to);
 
+/* Can jw_bytes write it as it is: UTF-8 without NUL? */
+bool json_writable(const char *p, size_t n);
+
 /* ---- writing ---- */
 
 struct jw {
@@ -76,6 +81,8 @@ void jw_bytes(struct jw *w, const char *key, const char *p, size_t n);
 void jw_int(struct jw *w, const char *key, int64_t value);
 void jw_num(struct jw *w, const char *key, double value);
 void jw_bool(struct jw *w, const char *key, bool value);
+/* NULL-terminated texts as an array; NULL: nothing written. */
+void jw_texts(struct jw *w, const char *key, char *const *list);
 void jw_null(struct jw *w, const char *key);
 void jw_tree(struct jw *w, const char *key, const struct json *value); /* NULL: null */
 /* Bytes that are already JSON. */

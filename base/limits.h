@@ -38,8 +38,9 @@ enum {
 	/* Connections to the ports of one jail at once: a browser opens six a name, a load test
 	 * some hundred. */
 	LIMIT_INBOUND = 256,
-	/* Control connections at once. */
-	LIMIT_CONNECTIONS = 1024,
+	/* Control connections at once: two thousand that follow runs, and those that ask beside
+	 * them.  Idle ones make room. */
+	LIMIT_CONNECTIONS = 4096,
 };
 
 #endif
