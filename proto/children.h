@@ -7,8 +7,8 @@
  * their ring, drop to the ids given in argv, and only then read a byte from anyone.
  * EOF on CHILD_CONTROL means that agentboxd is gone or wants them gone: they exit.
  *
- *	agentbox-supervisor --build ID --uid N --gid N --log-level L	(proto/build.h)
- *	agentbox-egress     --build ID --uid N --gid N --log-level L
+ *	agentbox-supervisor --build ID --uid N --gid N --log-level L --log-format F
+ *	agentbox-egress     --build ID --uid N --gid N --log-level L --log-format F
  */
 #ifndef PROTO_CHILDREN_H
 #define PROTO_CHILDREN_H
@@ -22,7 +22,9 @@ enum child_fd {
 	CHILD_SHARE = 6,        /* directory with harnesses/ (bundled), read-only use */
 	CHILD_HARNESS_DIRS = 7, /* 7..10: directories of config.harness_dirs, /dev/null where
 	                           unused; owned by root, the supervisor only reads */
-	CHILD_FDS = 11,
+	CHILD_AGENTS = 11,      /* directory of installed agents, or /dev/null; likewise */
+	CHILD_REMOTE = 12,      /* SOCK_SEQPACKET: clients of TCP (proto/listener.h) */
+	CHILD_FDS = 13,
 };
 
 #endif

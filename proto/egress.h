@@ -23,11 +23,17 @@ enum egress_msg {
 	EGRESS_STOP,        /* -> struct egress_simple */
 	EGRESS_DRAIN,       /* -> struct egress_simple: another has the listeners now; end when what
 	                       is open has ended.  A STOP then tells what it cuts */
+	EGRESS_HOOK,        /* -> struct jail_hook; fd: the body: POST it, once */
+	EGRESS_OBJECT,      /* -> struct jail_object; fd: of PUT: put, delete or link an artifact */
+	EGRESS_PING,        /* -> struct egress_simple: EGRESS_ALIVE is to be said soon */
 	EGRESS_READY = 100, /* <- struct egress_simple: policies taken into use */
 	EGRESS_EVENT,       /* <- struct jail_egress, as the supervisor gets it */
 	EGRESS_USAGE,       /* <- struct jail_usage */
 	EGRESS_BUDGET,      /* <- struct jail_budget, as the supervisor gets it */
+	EGRESS_HOOKED,      /* <- struct jail_hooked, as the supervisor gets it */
+	EGRESS_OBJECTED,    /* <- struct jail_objected, as the supervisor gets it */
 	EGRESS_JAIL_ENDED,  /* <- struct egress_simple: all of that jail is closed and told */
+	EGRESS_ALIVE,       /* <- struct egress_simple */
 };
 
 struct egress_simple {
@@ -53,6 +59,7 @@ struct egress_jail {
 	uint32_t policy; /* index */
 	uint32_t flags;  /* JAIL_MAKE_NO_EGRESS */
 	char session[ID_MAX];
+	struct outlets outlets;
 	struct jail_purse purse; /* as agentboxd knows the accounts now */
 	struct spending spent;   /* by this jail, before an egress that was started anew */
 };
@@ -64,6 +71,11 @@ struct egress_ports {
 	uint16_t ports[POLICY_PORTS];
 };
 
+enum {
+	EGRESS_BUCKET_SECRETS = 3,
+	EGRESS_SECRETS = POLICY_SECRETS + LIMIT_POLICIES * (POLICY_INJECTS + POLICY_GIVEN) +
+	                 POLICY_WEBHOOKS + OTLP_HEADERS + EGRESS_BUCKET_SECRETS,
+};
 /* The secrets memfd: an array of these, by name; value is raw bytes without a final newline. */
 struct egress_secret {
 	char name[NAME_MAX_LEN];

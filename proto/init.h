@@ -10,7 +10,8 @@
 #include "proto/msg.h"
 
 enum init_msg {
-	INIT_EXEC = 1, /* -> struct init_exec; fds: exec memfd, stdin, stdout, stderr */
+	INIT_EXEC = 1, /* -> struct init_exec; fds: exec memfd, stdin, stdout, stderr; with
+	                  INIT_EXEC_ACP the program, with INIT_EXEC_GIVEN a memfd, too */
 	INIT_SIGNAL,   /* -> struct init_signal */
 	INIT_KILL_ALL, /* -> struct msg_head only: SIGKILL to everything but PID 1 */
 	INIT_EXITED,   /* <- struct init_exited */
@@ -19,7 +20,11 @@ enum init_msg {
 enum init_exec_flag {
 	INIT_EXEC_TTY = 1 << 0,      /* stdin is a pty slave: make it the controlling terminal */
 	INIT_EXEC_PACKAGES = 1 << 1, /* uid 0 keeps what `inner_root: packages` gives */
+	INIT_EXEC_ACP = 1 << 2,      /* agentbox-acp starts argv[0] (jail/acp.h) */
+	INIT_EXEC_GIVEN = 1 << 3,    /* variables that count before those of the request: the last
+	                                memfd has "NAME=value" and a NUL for each */
 };
+enum { INIT_GIVEN = 4, INIT_GIVEN_BYTES = 4096 };
 
 struct init_exec {
 	struct msg_head head;

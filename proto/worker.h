@@ -15,10 +15,14 @@ enum { WORKER_PATH_MAX = 4096 };
 
 enum worker_op {
 	WORKER_LIST =
-	        1,    /* every entry below path: entries come as WORKER_ENTRY, then WORKER_DONE */
-	WORKER_OPEN,  /* regular file to read: reply fd (the reader fstat()s it again) */
-	WORKER_WRITE, /* create or replace `path` (missing directories are made) with the bytes
-	                 of the fd that comes along (sealed memfd, at most `bytes`) */
+	        1,     /* every entry below path: entries come as WORKER_ENTRY, then WORKER_DONE */
+	WORKER_OPEN,   /* regular file to read: reply fd (the reader fstat()s it again) */
+	WORKER_WRITE,  /* create or replace `path` (missing directories are made) with the bytes
+	                  of the fd that comes along (sealed memfd, at most `bytes`) */
+	WORKER_READ,   /* regular file, into the pipe that comes along: `bytes` of it from `offset`
+	                  on, or what there is; first a WORKER_ENTRY that describes it */
+	WORKER_MKDIR,  /* directory, with those above it; there already: fine */
+	WORKER_REMOVE, /* file or link, or with WORKER_TREE directory and all below it */
 	WORKER_ENTRY = 100,
 	WORKER_DONE,
 };
@@ -26,11 +30,15 @@ enum worker_op {
 enum worker_flag {
 	WORKER_NO_REPLACE = 1 << 0, /* WRITE: -EEXIST where the file is there */
 	WORKER_IN_HOME = 1 << 1,    /* `path` is below the agent's home instead of the workspace */
+	WORKER_PIPE = 1 << 2, /* WRITE: the fd is a pipe, of which exactly `bytes` are to come */
+	WORKER_FLAT = 1 << 3, /* LIST: of the directory itself, nothing below its own */
+	WORKER_TAIL = 1 << 4, /* READ: the last `bytes` */
+	WORKER_TREE = 1 << 5, /* REMOVE */
 };
 
 struct worker_request {
 	struct msg_head head;
-	uint64_t bytes;
+	uint64_t bytes, offset;
 	uint32_t mode; /* WRITE: permission bits, 0644 or 0755 */
 	uint32_t flags;
 	char path[WORKER_PATH_MAX];
@@ -40,9 +48,10 @@ struct worker_request {
  * honest, and never opened).  DONE: status of the whole request; `truncated` beyond the limit. */
 struct worker_reply {
 	struct msg_head head;
-	int32_t status; /* 0 or -errno */
-	uint32_t mode;  /* st_mode */
-	uint64_t bytes; /* st_size */
+	int32_t status;     /* 0 or -errno */
+	uint32_t mode;      /* st_mode */
+	uint64_t bytes;     /* st_size */
+	int64_t changed_ms; /* st_mtim */
 	uint32_t nlink;
 	uint32_t truncated;
 	char path[WORKER_PATH_MAX]; /* relative, as bytes of the file system */
