@@ -79,6 +79,13 @@ static bool plain_name(const char *host, char to[POLICY_HOST_MAX])
 	return form_host(to);
 }
 
+bool advice_injectable(const char *host)
+{
+	static const char own[] = ".agentbox";
+	size_t n = strlen(host), k = sizeof(own) - 1;
+	return n > k && strcmp(host + n - k, own) == 0;
+}
+
 const char *advice_why_none(const struct advice *a)
 {
 	char name[POLICY_HOST_MAX];
@@ -93,6 +100,8 @@ const char *advice_why_none(const struct advice *a)
 		               : "an address of metadata services, of the host or of no host";
 	if (!plain_name(a->host, name))
 		return "not a name that a policy can have";
+	if (advice_injectable(name))
+		return "a name that only egress.inject makes";
 	return never_name(name) ? "a metadata service" : NULL;
 }
 
@@ -122,6 +131,12 @@ bool advice_hint(const struct advice *a, char to[ADVICE_HINT_MAX])
 	char entry[ADVICE_ENTRY_MAX];
 	switch (a->remedy) {
 	case EGRESS_REMEDY_ALLOW:
+		if (plain_name(a->host, entry) && advice_injectable(entry)) {
+			snprintf(to, ADVICE_HINT_MAX,
+			        "add an entry with `host: %s` to egress.inject of policy '%s'",
+			        entry, a->policy);
+			return true;
+		}
 		if (!advice_entry(a, entry))
 			return false;
 		snprintf(to, ADVICE_HINT_MAX, "add `%s` to egress.allow of policy '%s'", entry,

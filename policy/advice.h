@@ -54,6 +54,9 @@ enum {
 const char *egress_protocol_name(uint32_t protocol);
 int egress_protocol_by_name(const char *name); /* enum egress_protocol, or -1 */
 
+/* x.agentbox: names that exist in jails alone, where `inject` makes them. */
+bool advice_injectable(const char *host);
+
 /* The entry of egress.allow that would let it through, as YAML in one line.  False where there is
  * none. */
 bool advice_entry(const struct advice *a, char to[ADVICE_ENTRY_MAX]);

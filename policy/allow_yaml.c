@@ -60,27 +60,34 @@ static void note_wide(const struct keys_ctx *k, const struct yaml_node *n, const
 	        n->text, range, special_name(s.kind));
 }
 
-static int set_addresses(const struct keys_ctx *k, const struct yaml_node *n, void *obj)
+int cidrs_set(const struct keys_ctx *k, const struct yaml_node *n, struct cidr to[RULE_CIDRS],
+        uint32_t *ret_n)
 {
-	struct policy_rule *rule = obj;
+	uint32_t count = 0;
 	int r = keys_kind(k, n, YAML_SEQ);
 	if (r == 0 && (n->count < 1 || n->count > RULE_CIDRS))
-		r = keys_error(k, n->line, "'addresses' has 1 to %d entries", RULE_CIDRS);
-	rule->ncidrs = 0;
+		r = keys_error(k, n->line, "'%s' has 1 to %d entries", n->key, RULE_CIDRS);
 	yaml_each (it, n) {
 		if (r == 0)
 			r = keys_kind(k, it, YAML_SCALAR);
 		if (r < 0)
 			return r;
-		if (!cidr_parse(it->text, &rule->cidrs[rule->ncidrs]))
+		if (!cidr_parse(it->text, &to[count]))
 			return keys_error(k, it->line,
 			        "'%.60s' is not an address or a network (10.1.0.0/16, fd00::/8, no "
 			        "bits set behind the prefix)",
 			        it->text);
-		note_wide(k, it, &rule->cidrs[rule->ncidrs]);
-		rule->ncidrs++;
+		note_wide(k, it, &to[count]);
+		count++;
 	}
+	*ret_n = count;
 	return r;
+}
+
+static int set_addresses(const struct keys_ctx *k, const struct yaml_node *n, void *obj)
+{
+	struct policy_rule *rule = obj;
+	return cidrs_set(k, n, rule->cidrs, &rule->ncidrs);
 }
 
 static const struct key allow_rows[] = {

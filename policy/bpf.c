@@ -1,9 +1,9 @@
 #include "policy/bpf.h"
+#include "policy/arch.h"
 #include "policy/policy.h"
 #include "policy/policy_check.h"
 #include "policy/syscalls.h"
 
-#include <linux/audit.h>
 #include <linux/seccomp.h>
 #include <string.h>
 
@@ -17,15 +17,8 @@
  * A leaf is a return, or the rules of one system call.
  */
 
-#if defined(__x86_64__)
-#define ARCH       AUDIT_ARCH_X86_64
-#define FOREIGN_NR 0x40000000u /* x32: other calls under the same architecture */
-#elif defined(__aarch64__)
-#define ARCH       AUDIT_ARCH_AARCH64
-#define FOREIGN_NR 0x40000000u /* no number of the architecture is near */
-#else
-#error "no system call filter for this architecture"
-#endif
+/* x32: other calls under the architecture x86-64.  No number of another one is near. */
+#define FOREIGN_NR 0x40000000u
 
 enum { LABEL_NONE = -1, LEAVES_MAX = 64, VERDICTS_MAX = 16 };
 
@@ -40,6 +33,7 @@ struct program {
 	struct sock_filter insns[POLICY_INSNS];
 	int first; /* lowest index in use */
 	bool full;
+	const struct arch *arch;
 	uint32_t flags;
 	struct leaf leaves[LEAVES_MAX];
 	int nleaves;
@@ -183,7 +177,7 @@ static void ranges(struct program *p)
 		of[nr] = none;
 	for (size_t i = 0; i < syscalls_count(); i++) {
 		const struct syscall_row *row = syscalls_row(i);
-		int nr = syscalls_number(row);
+		int nr = syscalls_number(row, p->arch);
 		if (nr >= 0 && nr <= SYSCALL_NR_MAX)
 			of[nr] = leaf_find(p, row);
 	}
@@ -205,14 +199,14 @@ static int tree(struct program *p, int lo, int hi)
 	return jump(p, BPF_JGE, (uint32_t)p->start[mid], right, left);
 }
 
-int bpf_compile(uint32_t flags, struct sock_filter *insns, struct err *e)
+int bpf_compile(const struct arch *arch, uint32_t flags, struct sock_filter *insns, struct err *e)
 {
-	struct program p = {.first = POLICY_INSNS, .flags = flags};
+	struct program p = {.first = POLICY_INSNS, .arch = arch, .flags = flags};
 	ranges(&p);
 	int top = tree(&p, 0, p.nranges);
 	jump(&p, BPF_JGE, FOREIGN_NR, returns(&p, SECCOMP_RET_KILL_PROCESS), top);
 	int number = load(&p, offsetof(struct seccomp_data, nr));
-	jump(&p, BPF_JEQ, ARCH, number, returns(&p, SECCOMP_RET_KILL_PROCESS));
+	jump(&p, BPF_JEQ, arch->audit, number, returns(&p, SECCOMP_RET_KILL_PROCESS));
 	load(&p, offsetof(struct seccomp_data, arch));
 	if (p.full)
 		return err_set(e, -E2BIG, "the filter has more than %d instructions", POLICY_INSNS);
@@ -223,11 +217,6 @@ int bpf_compile(uint32_t flags, struct sock_filter *insns, struct err *e)
 }
 
 /* ---- running it ---- */
-
-uint32_t bpf_arch(void)
-{
-	return ARCH;
-}
 
 static bool holds(const struct sock_filter *f, uint32_t a)
 {

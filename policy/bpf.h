@@ -16,15 +16,14 @@
 #include <stdint.h>
 #include <linux/filter.h>
 
+struct arch;
 /* `flags`: enum policy_flag.  Fills insns[POLICY_INSNS]; returns how many, or -errno. */
-MUST_USE int bpf_compile(uint32_t flags, struct sock_filter *insns, struct err *e);
+MUST_USE int bpf_compile(
+        const struct arch *arch, uint32_t flags, struct sock_filter *insns, struct err *e);
 
 /* What the program answers (tests, explain).  -EBADMSG when it runs out of itself. */
 struct seccomp_data;
 MUST_USE int bpf_run(
         const struct sock_filter *insns, size_t n, const struct seccomp_data *data, uint32_t *ret);
-
-/* The architecture that the filter accepts (AUDIT_ARCH_*). */
-uint32_t bpf_arch(void);
 
 #endif

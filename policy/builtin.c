@@ -1,22 +1,16 @@
 #include "policy/builtin.h"
+#include "base/embed.h"
 #include "base/mem.h"
 
 #include <string.h>
 
-/* .incbin finds the file by the include path, which is the root of the tree; the Makefile knows
- * that this object depends on the texts. */
-#define TEXT(name)                                                                                 \
-	__asm__(".section .rodata\n"                                                               \
-	        "builtin_text_" #name ": .incbin \"policy/builtin/" #name ".yaml\"\n"              \
-	        "builtin_text_" #name "_end: .byte 0\n"                                            \
-	        ".previous\n");                                                                    \
-	extern const char builtin_text_##name[] __attribute__((visibility("hidden")));             \
-	extern const char builtin_text_##name##_end[] __attribute__((visibility("hidden")));
+#define TEXT(name) EMBED(builtin_text_##name, "policy/builtin/" #name ".yaml")
 
 TEXT(default)
 TEXT(offline)
 TEXT(strict)
 TEXT(demo)
+TEXT(install)
 TEXT(groups)
 TEXT(prices)
 
@@ -25,6 +19,7 @@ static const struct builtin builtins[] = {
         {"offline", builtin_text_offline, builtin_text_offline_end},
         {"strict", builtin_text_strict, builtin_text_strict_end},
         {"demo", builtin_text_demo, builtin_text_demo_end},
+        {"install", builtin_text_install, builtin_text_install_end},
 };
 
 size_t builtin_count(void)

@@ -1,9 +1,17 @@
 #include "policy/config_yaml.h"
 #include "base/ids.h"
 #include "base/mem.h"
+#include "policy/bucket_yaml.h"
+#include "policy/listen_yaml.h"
+#include "policy/log_yaml.h"
+#include "policy/otlp_yaml.h"
 #include "policy/policy_check.h"
 #include "policy/prices_yaml.h"
+#include "policy/shares_yaml.h"
+#include "policy/state_yaml.h"
 #include "policy/units.h"
+#include "policy/command_yaml.h"
+#include "policy/webhooks_yaml.h"
 
 #include <string.h>
 
@@ -44,6 +52,12 @@ static int set_egress(const struct keys_ctx *k, const struct yaml_node *n, void 
 	return user(k, n, b->ids, &b->c.egress_uid, &b->c.egress_gid);
 }
 
+static int set_listener(const struct keys_ctx *k, const struct yaml_node *n, void *obj)
+{
+	struct build *b = obj;
+	return user(k, n, b->ids, &b->c.listener_uid, &b->c.listener_gid);
+}
+
 static int set_group(const struct keys_ctx *k, const struct yaml_node *n, void *obj)
 {
 	struct build *b = obj;
@@ -66,30 +80,6 @@ static const char *const secret_sources[] = {[SECRET_FILE] = "file",
         [SECRET_COMMAND] = "command",
         NULL};
 
-static int set_command(const struct keys_ctx *k, const struct yaml_node *n, struct secret_def *s)
-{
-	size_t at = 0;
-	int r = keys_kind(k, n, YAML_SEQ);
-	if (r == 0 && (n->count < 1 || n->count > SECRET_ARGS))
-		r = keys_error(k, n->line, "'command' has 1 to %d entries", SECRET_ARGS);
-	yaml_each (it, n) {
-		if (r == 0)
-			r = keys_kind(k, it, YAML_SCALAR);
-		if (r < 0)
-			return r;
-		if (s->nargs == 0 && !form_path(it->text))
-			return keys_error(k, it->line,
-			        "'%.80s' is not the absolute path of a program", it->text);
-		if (strlen(it->text) >= sizeof(s->where) - at)
-			return keys_error(k, it->line, "'command' is longer than %zu bytes",
-			        sizeof(s->where));
-		memcpy(s->where + at, it->text, strlen(it->text) + 1);
-		at += strlen(it->text) + 1;
-		s->nargs++;
-	}
-	return r;
-}
-
 static int set_secret(const struct keys_ctx *k, const struct yaml_node *n, struct secret_def *s)
 {
 	if (!form_variable(n->key) || !str_copy(s->name, sizeof(s->name), n->key))
@@ -108,7 +98,7 @@ static int set_secret(const struct keys_ctx *k, const struct yaml_node *n, struc
 		return keys_unknown(k, where->key_line, "key", where->key, secret_sources);
 	s->source = i;
 	if (i == SECRET_COMMAND)
-		return set_command(k, where, s);
+		return command_set(k, where, s->where, sizeof(s->where), &s->nargs);
 	const struct key row = {.name = where->key,
 	        .type = KEY_FIXED,
 	        .size = sizeof(s->where),
@@ -197,11 +187,44 @@ static const struct key users_rows[] = {
                 .want = "user or number",
                 .dflt = "agentbox-egress, else 536805378",
                 .doc = "Whom agentbox-egress runs as."},
+        {.name = "listener",
+                .type = KEY_OTHER,
+                .set = set_listener,
+                .want = "user or number",
+                .dflt = "agentbox-listener, else 536805384",
+                .doc = "Whom agentbox-listener runs as."},
 };
-_Static_assert(ID_SUPERVISOR == 536805377 && ID_EGRESS == 536805378, "the manual says otherwise");
+_Static_assert(ID_SUPERVISOR == 536805377 && ID_EGRESS == 536805378 && ID_LISTENER == 536805384,
+        "the manual says otherwise");
 static const struct key_table users_keys = KEY_TABLE(users_rows);
 
-enum { MAX_RUNS = 16, MAX_QUEUED = 1000, POOL = 4 };
+enum {
+	MAX_RUNS = 16,
+	MAX_QUEUED = 1000,
+	POOL = 4,
+	MAX_WARM = 8,
+	PATIENCE_MS = 120000, /* a supervisor that is busy for seconds is no news */
+	LEAST_MEMORY = 64 << 20,
+	LEAST_CPU_MILLI = 100,
+};
+
+static int set_shares(const struct keys_ctx *k, const struct yaml_node *n, void *obj)
+{
+	struct build *b = obj;
+	return shares_set(k, n, &b->c);
+}
+
+static int set_memory(const struct keys_ctx *k, const struct yaml_node *n, void *obj)
+{
+	struct build *b = obj;
+	return shares_total(k, n, KEY_BYTES, LEAST_MEMORY, &b->c.runs_memory);
+}
+
+static int set_cpus(const struct keys_ctx *k, const struct yaml_node *n, void *obj)
+{
+	struct build *b = obj;
+	return shares_total(k, n, KEY_CPUS, LEAST_CPU_MILLI, &b->c.runs_cpu);
+}
 
 static const struct key runs_rows[] = {
         {.name = "max",
@@ -217,12 +240,58 @@ static const struct key runs_rows[] = {
                 .max = LIMIT_QUEUED_RUNS,
                 .dflt = "1000",
                 .doc = "Runs that may wait; beyond, requests are refused with 429."},
+        {.name = "queue_timeout",
+                .type = KEY_TIME,
+                .offset = offsetof(struct daemon_config, queue_ms),
+                .min = 10,
+                .none = true,
+                .dflt = "none",
+                .doc = "How long a run may wait for its session and a slot; then it ends as "
+                       "`timeout`.  A harness may say less (limits.queueMs)."},
+        {.name = "per_user",
+                .type = KEY_U32,
+                .offset = offsetof(struct daemon_config, user_runs),
+                .max = LIMIT_JAILS,
+                .dflt = "0",
+                .doc = "Runs of one user at once. 0: as many as of all."},
+        {.name = "per_user_queue",
+                .type = KEY_U32,
+                .offset = offsetof(struct daemon_config, user_queued),
+                .max = LIMIT_QUEUED_RUNS,
+                .dflt = "0",
+                .doc = "Runs of one user that may wait. 0: as many as of all."},
+        {.name = "memory",
+                .type = KEY_OTHER,
+                .set = set_memory,
+                .want = "size (512M, 2G), host or none",
+                .dflt = "none",
+                .doc = "Memory that all runs together may be promised (limits.memory of policies, "
+                       "narrowed by harnesses); the next one waits. `host`: what the host has."},
+        {.name = "cpus",
+                .type = KEY_OTHER,
+                .set = set_cpus,
+                .want = "processors (1.5), host or none",
+                .dflt = "none",
+                .doc = "Likewise processors (limits.cpus)."},
+        {.name = "shares",
+                .type = KEY_OTHER,
+                .set = set_shares,
+                .sub = &share_keys,
+                .want = "list of maps",
+                .doc = "What single tenants and users may have; at most 64."},
         {.name = "pool",
                 .type = KEY_U32,
                 .offset = offsetof(struct daemon_config, pool),
                 .max = 256,
                 .dflt = "4",
                 .doc = "Jails made ahead for each pooled policy."},
+        {.name = "warm",
+                .type = KEY_U32,
+                .offset = offsetof(struct daemon_config, max_warm),
+                .max = 1024,
+                .dflt = "8",
+                .doc = "Agents that may wait for another run of their session, of all harnesses "
+                       "with `warm`; never more than `max` with those that run. 0: none."},
 };
 static const struct key_table runs_keys = KEY_TABLE(runs_rows);
 
@@ -253,6 +322,24 @@ static int set_prices(const struct keys_ctx *k, const struct yaml_node *n, void 
 	return prices_add(k, n, &b->c);
 }
 
+static int set_webhooks(const struct keys_ctx *k, const struct yaml_node *n, void *obj)
+{
+	struct build *b = obj;
+	return webhooks_set(k, n, &b->c);
+}
+
+static int set_listen(const struct keys_ctx *k, const struct yaml_node *n, void *obj)
+{
+	struct build *b = obj;
+	return listen_set(k, n, &b->c);
+}
+
+static int set_hooks(const struct keys_ctx *k, const struct yaml_node *n, void *obj)
+{
+	struct build *b = obj;
+	return hooks_set(k, n, &b->c);
+}
+
 static const struct key config_rows[] = {
         {.name = "users", .type = KEY_MAP, .sub = &users_keys},
         {.name = "group",
@@ -261,7 +348,25 @@ static const struct key config_rows[] = {
                 .want = "group or number",
                 .dflt = "agentbox, else root",
                 .doc = "Who may open the control socket."},
+        {.name = "listen",
+                .type = KEY_OTHER,
+                .set = set_listen,
+                .sub = &listen_keys,
+                .want = "list of maps",
+                .doc = "Where the API is served over TCP, besides the control socket; at most 8."},
         {.name = "runs", .type = KEY_MAP, .sub = &runs_keys},
+        {.name = "state", .type = KEY_MAP, .sub = &state_keys},
+        {.name = "log", .type = KEY_MAP, .sub = &log_keys},
+        {.name = "retention", .type = KEY_MAP, .sub = &retention_keys},
+        {.name = "hang_timeout",
+                .type = KEY_TIME,
+                .offset = offsetof(struct daemon_config, patience_ms),
+                .min = 1000,
+                .none = true,
+                .dflt = "2m",
+                .doc = "How long the supervisor or egress may say nothing; then it is killed and "
+                       "started again, and runs go on."},
+        {.name = "sessions", .type = KEY_MAP, .sub = &sessions_keys},
         {.name = "default_policy",
                 .type = KEY_FIXED,
                 .offset = offsetof(struct daemon_config, default_policy),
@@ -283,6 +388,26 @@ static const struct key config_rows[] = {
                 .want = "map of model to prices",
                 .doc = "What models cost, by globs of their names, before the built-in table; the "
                        "first that matches counts."},
+        {.name = "webhooks",
+                .type = KEY_OTHER,
+                .set = set_webhooks,
+                .sub = &webhook_keys,
+                .want = "list of maps",
+                .doc = "Who is called when something happens in a run; at most 16, with `hooks`."},
+        {.name = "hooks",
+                .type = KEY_OTHER,
+                .set = set_hooks,
+                .sub = &hook_keys,
+                .want = "list of maps",
+                .doc = "Which command is run when something happens in a run."},
+        {.name = "otlp",
+                .type = KEY_MAP,
+                .offset = offsetof(struct daemon_config, otlp),
+                .sub = &otlp_keys},
+        {.name = "artifacts",
+                .type = KEY_MAP,
+                .offset = offsetof(struct daemon_config, bucket),
+                .sub = &artifacts_keys},
         {.name = "expose_env",
                 .type = KEY_OTHER,
                 .set = set_exposed,
@@ -305,14 +430,22 @@ static void defaults(const struct idents *ids, struct daemon_config *ret)
 	        .supervisor_gid = ID_SUPERVISOR,
 	        .egress_uid = ID_EGRESS,
 	        .egress_gid = ID_EGRESS,
+	        .listener_uid = ID_LISTENER,
+	        .listener_gid = ID_LISTENER,
 	        .max_runs = MAX_RUNS,
 	        .max_queued = MAX_QUEUED,
 	        .pool = POOL,
+	        .max_warm = MAX_WARM,
+	        .patience_ms = PATIENCE_MS,
 	        .default_policy = "default",
 	};
+	state_defaults(ret);
+	otlp_defaults(&ret->otlp);
+	bucket_defaults(&ret->bucket);
 	/* A host may have given our names other numbers; where it knows none, those above stand. */
 	(void)!idents_user(ids, "agentbox-supervisor", &ret->supervisor_uid, &ret->supervisor_gid);
 	(void)!idents_user(ids, "agentbox-egress", &ret->egress_uid, &ret->egress_gid);
+	(void)!idents_user(ids, "agentbox-listener", &ret->listener_uid, &ret->listener_gid);
 	/* Without the group the socket stays root's: 0 is what the field holds already. */
 	(void)!idents_group(ids, "agentbox", &ret->socket_gid);
 }
@@ -333,6 +466,11 @@ int config_parse(const struct keys_ctx *k, const struct idents *ids, const char 
 	b->ids = ids;
 	defaults(ids, &b->c);
 	int r = keys_apply(k, &config_keys, yaml_root(doc), b);
+	const struct yaml_node *otlp = yaml_get(yaml_root(doc), "otlp");
+	if (r == 0 && otlp)
+		r = otlp_fits(k, otlp, &b->c.otlp);
+	if (r == 0)
+		r = bucket_fits(k, yaml_get(yaml_root(doc), "artifacts"), &b->c.bucket);
 	if (r == 0)
 		r = prices_builtin(&b->c, k->e);
 	if (r < 0)

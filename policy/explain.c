@@ -1,5 +1,6 @@
 #include "policy/explain.h"
 #include "base/mem.h"
+#include "policy/arch.h"
 #include "policy/bpf.h"
 #include "policy/explain_host.h"
 #include "policy/forms.h"
@@ -25,7 +26,7 @@
 static void explain_rules(const struct syscall_row *row, uint32_t flags)
 {
 	auto_buf struct buf text = BUF_INIT(4096);
-	syscalls_print(row, flags, &text);
+	syscalls_print(row, arch_native(), flags, &text);
 	const char *rules = text.p ? strchr(text.p, '[') : NULL;
 	if (rules)
 		printf("  by argument: %s\n", rules);
@@ -34,7 +35,7 @@ static void explain_rules(const struct syscall_row *row, uint32_t flags)
 /* The answer comes from the filter that would be loaded, not from the table beside it. */
 static uint32_t filter_verdict(const struct policy *p, int nr, const uint64_t args[6])
 {
-	struct seccomp_data data = {.nr = nr, .arch = bpf_arch()};
+	struct seccomp_data data = {.nr = nr, .arch = arch_native()->audit};
 	memcpy(data.args, args, sizeof(data.args));
 	uint32_t verdict = SECCOMP_RET_KILL_PROCESS;
 	(void)!bpf_run(p->bpf, p->ninsns, &data, &verdict);
@@ -108,7 +109,7 @@ static void call_decided(const struct lookup *l, const struct syscall_row *row)
 
 static int outside_table(const char *what, bool is_number, uint64_t number)
 {
-	if (!is_number && scmp_number(what) < 0)
+	if (!is_number && scmp_number(arch_native(), what) < 0)
 		return no_such_call(what);
 	if (is_number && number > SYSCALL_NR_MAX)
 		return report_usage(
@@ -155,10 +156,10 @@ static int explain_syscall(const struct lookup *l, int argc, char **argv)
 	if (!is_number)
 		row = syscalls_find(what);
 	else if (number <= SYSCALL_NR_MAX)
-		row = syscalls_by_number((int)number);
+		row = syscalls_by_number((int)number, arch_native());
 	if (!row)
 		return outside_table(what, is_number, number);
-	int nr = syscalls_number(row);
+	int nr = syscalls_number(row, arch_native());
 	if (nr < 0) {
 		printf("%s: this architecture has no such call\n", row->name);
 		return POLICYC_OK;

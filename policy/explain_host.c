@@ -1,5 +1,6 @@
 #include "policy/explain_host.h"
 #include "base/mem.h"
+#include "policy/advice.h"
 #include "policy/forms.h"
 #include "policy/keys.h"
 #include "policy/policyc.h"
@@ -173,6 +174,17 @@ static const char *nearest_host(const struct policy *p, const char *host)
 	return keys_nearest(host, names);
 }
 
+/* What lint remarks where the rule is written. */
+static bool too_wide(const struct policy *p, const uint8_t mapped[16], uint64_t port)
+{
+	for (uint32_t i = 0; i < p->nrules; i++)
+		for (uint32_t k = 0; k < p->rules[i].ncidrs && !p->rules[i].host[0]; k++)
+			if ((!port || rule_has_port(&p->rules[i], (unsigned)port)) &&
+			        cidr_has(&p->rules[i].cidrs[k], mapped))
+				return true;
+	return false;
+}
+
 static void print_denied(const struct lookup *l, const char *what, const char *host, uint64_t port)
 {
 	const struct policy *p = &l->policy;
@@ -186,7 +198,14 @@ static void print_denied(const struct lookup *l, const char *what, const char *h
 	else
 		printf("  %s\n", port == 80 ? "HTTP gets 403 with the reason"
 		                            : "a connection is reset at once");
-	if (number)
+	if (number && too_wide(p, mapped, port))
+		printf("  a rule has it, and is wider than the special range that it is in: such a "
+		       "range has to be named by itself\n");
+	if (advice_injectable(host))
+		printf("  to have it: egress.inject: [{ host: %s, upstream: ... }]; names of "
+		       ".agentbox are nobody's outside\n",
+		        host);
+	else if (number)
 		printf("  to allow it: egress.allow: [{ addresses: [\"%s\"], protocol: raw, ports: "
 		       "[%u] }]\n",
 		        host, port ? (unsigned)port : 443);

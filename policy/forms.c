@@ -245,3 +245,15 @@ bool path_within(const char *path, const char *dir)
 		return true;
 	return strncmp(path, dir, n) == 0 && (path[n] == '\0' || path[n] == '/');
 }
+
+bool form_command(const char *field, size_t size, uint32_t nargs)
+{
+	const char *at = field, *end = field + size;
+	for (uint32_t i = 0; i < nargs; i++) {
+		const char *stop = at < end ? memchr(at, '\0', (size_t)(end - at)) : NULL;
+		if (i == FORM_COMMAND_ARGS || !stop)
+			return false;
+		at = stop + 1;
+	}
+	return nargs > 0 && form_path(field);
+}

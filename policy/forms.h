@@ -9,8 +9,15 @@
 #define POLICY_FORMS_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
-enum { POLICY_PATH_MAX = 256, POLICY_TEXT_MAX = 160, POLICY_HOST_MAX = 128 };
+enum {
+	POLICY_PATH_MAX = 256,
+	POLICY_TEXT_MAX = 160,
+	POLICY_HOST_MAX = 128,
+	FORM_COMMAND_ARGS = 16,
+};
 
 typedef bool form_fn(const char *text);
 
@@ -43,6 +50,8 @@ bool form_variable(const char *text);
 bool form_line(const char *text);
 /* As name_valid of base/id.h. */
 bool form_name(const char *text);
+/* A program's path and its arguments, each with its NUL, in a field of that size. */
+bool form_command(const char *field, size_t size, uint32_t nargs);
 
 /* Is `path` the directory `dir` or below it?  Both are form_path. */
 bool path_within(const char *path, const char *dir);

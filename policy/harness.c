@@ -2,7 +2,11 @@
 #include "base/mem.h"
 #include "policy/harness_keys.h"
 #include "policy/harness_pairs.h"
+#include "policy/harness_params.h"
+#include "policy/harness_steps.h"
 #include "policy/limits_keys.h"
+#include "policy/outlets.h"
+#include "policy/wishes.h"
 
 #include <string.h>
 
@@ -30,11 +34,12 @@ static void rules_free(struct harness_rule *r, size_t n)
 static void harness_clear(struct harness *h)
 {
 	char *texts[] = {h->name, h->file, h->description, h->backend, h->model, h->policy,
-	        h->system_prompt, h->source, h->snapshot, h->template_dir, h->image};
+	        h->system_prompt, h->source, h->snapshot, h->template_dir, h->repo, h->git_name,
+	        h->git_email, h->image};
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
 		free(texts[i]);
-	char **lists[] = {h->tools_allow, h->tools_deny, h->artifacts, h->egress_only, h->secrets,
-	        h->env_names, h->verify, h->command};
+	char **lists[] = {h->tools_allow, h->tools_deny, h->artifacts, h->egress_only, h->read_only,
+	        h->secrets, h->webhooks, h->env_names, h->verify, h->command};
 	for (size_t i = 0; i < ARRAY_LEN(lists); i++)
 		list_free(lists[i]);
 	mcp_free(h->mcp, h->nmcp);
@@ -42,6 +47,8 @@ static void harness_clear(struct harness *h)
 	pairs_free(h->env, h->nenv);
 	rules_free(h->guard_input, h->nguard_input);
 	rules_free(h->guard_output, h->nguard_output);
+	harness_params_free(h->params, h->nparams);
+	harness_steps_free(h->steps, h->nsteps);
 }
 
 struct harness *harness_ref(struct harness *h)
@@ -141,6 +148,27 @@ static void name_by_file(struct harness *h, const char *file)
 	h->name = xstrndup(base, n);
 }
 
+static int line_of(const struct yaml_node *root, const char *dotted)
+{
+	const struct yaml_node *n = yaml_path(root, dotted);
+	return n ? n->key_line : 0;
+}
+
+/* Whose names are chosen elsewhere take none of root's. */
+static int name_by_pack(const struct keys_ctx *k, const struct yaml_node *root, struct harness *h)
+{
+	auto_free char *pack = pack_of_file(k->file);
+	if (!pack)
+		return 0;
+	if (h->nsteps)
+		return keys_error(k, line_of(root, "pipeline"),
+		        "a pack has no pipelines: root's own may name its harnesses");
+	char *name = xasprintf("%s.%s", pack, h->name);
+	free(h->name);
+	h->name = name;
+	return 0;
+}
+
 static void merge_limits(struct limits *into, const struct limits *also)
 {
 	uint64_t a[sizeof(*into) / sizeof(uint64_t)], b[ARRAY_LEN(a)];
@@ -158,6 +186,10 @@ static int fit_narrow(
 {
 	const struct yaml_node *limits = yaml_get(root, "limits");
 	const struct yaml_node *narrow = yaml_path(root, "narrow.limits");
+	struct err why;
+	struct outlets reach;
+	if (outlets_make(b->h.egress_only, b->h.secrets, &reach, &why) < 0)
+		return keys_error(k, 1, "%s", why.text);
 	if (!limits || !narrow)
 		return 0;
 	yaml_each (n, narrow) {
@@ -180,6 +212,10 @@ static int fit_command(
 {
 	struct harness *h = &b->h;
 	const struct yaml_node *command = yaml_get(root, "command");
+	if (h->nsteps) {
+		h->backend = xstrdup(HARNESS_PIPELINE);
+		return 0;
+	}
 	bool exec = strcmp(h->backend, "exec") == 0;
 	if (b->driver_command && !exec)
 		return keys_error(k, b->driver_command_line,
@@ -207,21 +243,9 @@ static int fit_command(
 static bool asks(const struct harness *h, enum harness_later which, const struct yaml_node *n)
 {
 	switch (which) {
-	case HARNESS_LATER_RETRY:
-		return h->max_attempts > 1;
 	case HARNESS_LATER_REUSE:
 		return h->reuse == HARNESS_REUSE_SESSION;
-	case HARNESS_LATER_GUARDRAILS:
-		return h->nguard_input + h->nguard_output > 0;
-	case HARNESS_LATER_EGRESS:
-		return h->egress_only != NULL;
-	case HARNESS_LATER_PIPELINE:
-	case HARNESS_LATER_SNAPSHOT:
-	case HARNESS_LATER_TEMPLATE:
-	case HARNESS_LATER_VERIFY:
 	case HARNESS_LATER_IMAGE:
-	case HARNESS_LATER_SECRETS:
-	case HARNESS_LATER_READ_ONLY:
 	case HARNESS_LATER_PROVIDER:
 	case HARNESS_LATER_COUNT:
 		break;
@@ -248,6 +272,26 @@ static void find_laters(struct harness *h, const struct yaml_node *root)
 	}
 }
 
+static void find_lines(struct harness *h, const struct yaml_node *root)
+{
+	h->lines = (struct harness_lines){
+	        .permissions = line_of(root, "permissions"),
+	        .model = line_of(root, "model"),
+	        .tools_allow = line_of(root, "tools.allow"),
+	        .tools_deny = line_of(root, "tools.deny"),
+	        .max_turns = line_of(root, "limits.maxTurns"),
+	        .warm = line_of(root, "warm"),
+	        .policy = line_of(root, "policy"),
+	        .secrets = line_of(root, "secrets"),
+	        .env = line_of(root, "env"),
+	        .webhooks = line_of(root, "webhooks"),
+	        .template = line_of(root, "workspace.template"),
+	        .snapshot = line_of(root, "workspace.snapshot"),
+	        .repo = line_of(root, "workspace.repo"),
+	        .user = line_of(root, "sandbox.user"),
+	};
+}
+
 int harness_unsupported(const struct harness *h, harness_note_fn *note, void *ctx, struct err *e)
 {
 	auto_buf struct buf all = BUF_INIT(4096);
@@ -266,6 +310,50 @@ int harness_unsupported(const struct harness *h, harness_note_fn *note, void *ct
 	return err_set(e, -ENOEXEC, "%s: this version does not execute %s", h->file, all.p);
 }
 
+/* A command holds no conversation. */
+static int fit_resume(
+        const struct keys_ctx *k, const struct yaml_node *root, const struct harness *h)
+{
+	const struct yaml_node *n = yaml_path(root, "resume");
+	if (!n || h->resume != HARNESS_RESUME_NATIVE || strcmp(h->backend, "exec") != 0)
+		return 0;
+	return keys_error(k, n->line,
+	        "'resume: native': backend exec holds no conversation of its own; leave it out");
+}
+
+static int fit_warm(const struct keys_ctx *k, const struct yaml_node *root, const struct harness *h)
+{
+	bool anew = h->resume == HARNESS_RESUME_NONE || h->resume == HARNESS_RESUME_TRANSCRIPT;
+	if (h->warm_ahead && strstr(h->system_prompt, "{{"))
+		return keys_error(k, yaml_path(root, "warm")->line,
+		        "'warm.ahead': the text has parameters, which are not known before a run");
+	if (h->warm_idle_ms && !h->warm_ahead && anew)
+		return keys_error(k, yaml_path(root, "warm")->line,
+		        "'warm' keeps an agent for the conversation's next run, and with this "
+		        "'resume' each run begins a new one; leave one of them out");
+	return 0;
+}
+
+/* A file of the workspace is the agent's to change. */
+static int fit_verify(
+        const struct keys_ctx *k, const struct yaml_node *root, const struct harness *h)
+{
+	const struct yaml_node *n = yaml_path(root, "verify.command");
+	if (!n)
+		return 0;
+	if (!h->verify[0][0])
+		return keys_error(k, n->line, "'verify.command' must name a program");
+	if (h->warm_idle_ms)
+		return keys_error(k, yaml_path(root, "warm")->line,
+		        "'warm' keeps an agent alive, and what 'verify' checks must be the work of "
+		        "one that is gone; leave one of them out");
+	if (strchr(h->verify[0], '/') && h->verify[0][0] != '/')
+		keys_note(k, n->line,
+		        "'%.60s' is a file of the workspace: the agent can change what checks it",
+		        h->verify[0]);
+	return 0;
+}
+
 /* ---- parsing ---- */
 
 static int fill(const struct keys_ctx *k, const struct parts *s, struct harness_build *b)
@@ -276,20 +364,34 @@ static int fill(const struct keys_ctx *k, const struct parts *s, struct harness_
 	const struct yaml_node *root = yaml_root(doc);
 	struct harness *h = &b->h;
 	int r = keys_apply(k, &harness_keys, root, b);
-	if (r == 0)
-		r = fit_command(k, root, b);
-	if (r == 0)
-		r = fit_narrow(k, root, b);
 	if (r < 0)
 		return r;
 	if (!h->name)
 		name_by_file(h, k->file);
-	if (!form_name(h->name))
+	h->system_prompt = xstrndup(s->body, s->body_len);
+	r = name_by_pack(k, root, h);
+	if (r < 0)
+		return r;
+	r = harness_fit_steps(k, root, h);
+	if (r == 0)
+		r = fit_command(k, root, b);
+	if (r == 0)
+		r = fit_narrow(k, root, b);
+	if (r == 0 && !form_name(h->name))
 		return keys_error(
 		        k, 1, "'%.60s', from the file's name, is not a name; give 'name'", h->name);
-	h->system_prompt = xstrndup(s->body, s->body_len);
+	if (r == 0)
+		r = fit_warm(k, root, h);
+	if (r == 0)
+		r = fit_resume(k, root, h);
+	if (r == 0)
+		r = fit_verify(k, root, h);
+	if (r < 0)
+		return r;
+	harness_params_note(k, h);
 	merge_limits(&h->narrow, &b->also);
 	find_laters(h, root);
+	find_lines(h, root);
 	return 0;
 }
 
@@ -312,6 +414,8 @@ struct harness *harness_parse(const char *file, const char *text, size_t n, harn
 	                                  .timeout_ms = 600000,
 	                                  .max_attempts = 1,
 	                                  .ask_timeout_ms = 300000,
+	                                  .git_timeout_ms = 120000,
+	                                  .warm_memory = UINT64_C(1) << 30,
 	                                  .retry_on = 1 | 2, /* failed, timeout */
 	                                  .verify_required = true,
 	                                  .verify_timeout_ms = 120000}};

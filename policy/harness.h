@@ -18,26 +18,54 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct driver;
+
 struct harness_pair {
 	char *name, *value; /* owned */
 };
 
 struct harness_mcp {
 	char *name;
+	int line;
 	char **command; /* NULL-terminated, or NULL */
 	char **env;     /* "K=V" */
 	char *url;
 	char **headers;
 };
 
+struct harness_param {
+	char *name, *dflt, *pattern, *description; /* owned; all but the name may be NULL */
+	char **choices;                            /* owned; NULL: any */
+	bool required;
+};
+
+enum { HARNESS_READ_ONLY = 8 /* paths */ };
+
+/* What stands for the backend of a harness that is a pipeline. */
+#define HARNESS_PIPELINE "pipeline"
+struct harness_step {
+	char *harness, *prompt; /* owned */
+	bool approve;
+	uint64_t timeout_ms; /* with `approve` */
+	int line;
+};
+
 struct harness_rule { /* guardrail */
-	char *deny;   /* POSIX extended regular expression, checked at parse */
+	char *deny;   /* of pattern.h, checked at parse */
 	bool in_text, in_artifacts;
 };
 
 enum harness_permissions { HARNESS_AUTO, HARNESS_ASK, HARNESS_DENY };
 /* What is answered when nobody does. */
 enum harness_ask_default { HARNESS_ASK_DENY, HARNESS_ASK_ONCE };
+/* What an agent is told of the session's earlier runs: its own conversation and what came since;
+ * only the former; all of it as text; nothing. */
+enum harness_resume {
+	HARNESS_RESUME_AUTO,
+	HARNESS_RESUME_NATIVE,
+	HARNESS_RESUME_TRANSCRIPT,
+	HARNESS_RESUME_NONE
+};
 enum harness_reuse { HARNESS_REUSE_RUN, HARNESS_REUSE_SESSION };
 enum harness_user { HARNESS_USER_AGENT, HARNESS_USER_ROOT };
 
@@ -46,19 +74,8 @@ enum harness_user { HARNESS_USER_AGENT, HARNESS_USER_ROOT };
  */
 /* clang-format off */
 #define HARNESS_LATERS(X)                                                                          \
-	X(PIPELINE,   "pipeline",             NULL, "harnesses are run one by one")                \
-	X(SNAPSHOT,   "workspace.snapshot",   NULL, "there are no snapshots")                      \
-	X(TEMPLATE,   "workspace.template",   "workspace.templateDir",                             \
-		"directories are not copied into workspaces; use workspace.seed")                  \
-	X(GUARDRAILS, "guardrails",           NULL, "input and output are not checked")            \
-	X(VERIFY,     "verify",               NULL, "no command checks the result")                \
-	X(RETRY,      "retry.maxAttempts",    NULL, "a run has one attempt")                       \
-	X(REUSE,      "sandbox.reuse",        NULL, "each run has its own jail")                   \
+	X(REUSE,      "sandbox.reuse",        NULL, "each run has its own jail; see 'warm'")       \
 	X(IMAGE,      "sandbox.image",        NULL, "the policy decides on the image")             \
-	X(SECRETS,    "secrets",              NULL,                                                \
-		"secrets do not enter jails; a policy injects them outside")                       \
-	X(READ_ONLY,  "narrow.readOnly",      NULL, "workspaces are writable as a whole")          \
-	X(EGRESS,     "narrow.egress.only",   NULL, "the policy decides on hosts")                 \
 	X(PROVIDER,   "driverOptions.provider", NULL, "the agent's configuration decides")
 /* clang-format on */
 
@@ -67,6 +84,12 @@ enum harness_later {
 	HARNESS_LATERS(HARNESS_LATER_ENUM)
 #undef HARNESS_LATER_ENUM
 	        HARNESS_LATER_COUNT
+};
+
+/* Where it asks something of its agent, 0: it does not. */
+struct harness_lines {
+	int permissions, model, tools_allow, tools_deny, max_turns, warm;
+	int policy, secrets, env, webhooks, template, snapshot, repo, user;
 };
 
 /* All pointers owned; lists are NULL-terminated, NULL where the key is absent. */
@@ -81,13 +104,19 @@ struct harness {
 	struct harness_mcp *mcp;
 	size_t nmcp;
 	char *snapshot, *template_dir;
-	struct harness_pair *seed; /* path -> text */
+	char *repo;                 /* URL[#REF] that new workspaces are checked out from */
+	char *git_name, *git_email; /* who commits */
+	uint64_t git_timeout_ms;    /* default 120000: for what has become of a checkout */
+	struct harness_pair *seed;  /* path -> text */
 	size_t nseed;
 	char **artifacts;
 	struct limits narrow; /* narrow.limits and limits.{memory,pids,cpus,disk,inodes} */
-	char **egress_only;   /* narrow.egress.only */
+	char **egress_only;   /* narrow.egress.only; NULL: all hosts of the policy */
+	char **read_only;     /* narrow.readOnly: paths in the workspace, or NULL */
 	uint32_t max_turns;
-	uint64_t timeout_ms; /* default 600000 */
+	uint64_t timeout_ms; /* of an attempt; default 600000 */
+	uint64_t total_ms;   /* of all attempts and the pauses between them; 0: any */
+	uint64_t queue_ms;   /* longest wait for a slot; 0: any */
 	uint64_t output_bytes;
 	double cost_usd;
 	uint32_t max_attempts; /* default 1 */
@@ -96,7 +125,9 @@ struct harness {
 	enum harness_permissions permissions;
 	uint64_t ask_timeout_ms; /* default 300000 */
 	enum harness_ask_default ask_default;
-	char **secrets;
+	enum harness_resume resume;
+	char **secrets;           /* NULL: all that the policy injects */
+	char **webhooks;          /* of root's, that it wants told of its runs */
 	struct harness_pair *env; /* values given */
 	size_t nenv;
 	char **env_names; /* of the daemon's variables; root lists them in expose_env */
@@ -105,10 +136,18 @@ struct harness {
 	uint64_t verify_timeout_ms;
 	struct harness_rule *guard_input, *guard_output;
 	size_t nguard_input, nguard_output;
+	struct harness_param *params;
+	size_t nparams;
+	struct harness_step *steps; /* a pipeline; then it has no backend */
+	size_t nsteps;
 	enum harness_reuse reuse;
 	enum harness_user user;
+	uint64_t warm_idle_ms; /* 0: its agents end with their runs */
+	uint64_t warm_memory;  /* default 1 GiB */
+	uint32_t warm_ahead;   /* agents that are started before anybody asks */
 	char *image;
-	char **command;                      /* backend exec */
+	char **command; /* backend exec */
+	struct harness_lines lines;
 	int later_line[HARNESS_LATER_COUNT]; /* where such a key is, 0: not used */
 };
 
@@ -116,7 +155,7 @@ struct harness {
 typedef void harness_note_fn(void *ctx, const char *file, int line, const char *text);
 
 /* Returns a new reference, or NULL with *e ("file:line: ...").  `file` is used for messages and
- * for the default name.  `note` may be NULL. */
+ * for the default name; below "packs/PACK/" the name is PACK.NAME.  `note` may be NULL. */
 struct harness *harness_parse(const char *file, const char *text, size_t n, harness_note_fn *note,
         void *ctx, struct err *e);
 struct harness *harness_ref(struct harness *h);
@@ -131,12 +170,15 @@ MUST_USE int harness_unsupported(
 
 struct agent {
 	char *name, *driver, *description;
-	char *program;               /* path in the jail: /opt/agent/bin/claude, /bin/sh */
-	char **args;                 /* extra argv */
-	char **env;                  /* "K=V" */
-	char **probe;                /* argv printing the version */
-	char *version;               /* pinned */
-	char *package, *integrity;   /* npm */
+	char *program;             /* path in the jail: /opt/agent/bin/claude, /bin/sh */
+	char **args;               /* extra argv */
+	char **env;                /* "K=V" */
+	char **probe;              /* argv printing the version */
+	char *version;             /* pinned */
+	char *package, *integrity; /* npm */
+	struct harness_pair *take; /* path in the package -> path below /opt/agent */
+	size_t ntake;
+	char *unavailable, *untried; /* why it cannot be installed; what was never tried; or NULL */
 	char *node, *node_integrity; /* version of the Node that comes with it, or NULL */
 	struct harness_pair *files;  /* path below the home -> text */
 	size_t nfiles;
@@ -146,10 +188,15 @@ struct agent {
 	char *mode, *ask_mode, *auth_method; /* or NULL */
 	char **failure_text;
 	bool usage_sums;
-	char **inject;        /* names of inject hosts it needs */
-	bool installed_files; /* needs /opt/agent */
+	char *mcp_flag, *mcp_dollar;   /* or NULL */
+	uint32_t cannot;               /* bits of enum ability */
+	bool acp_files, acp_terminals; /* fs/ and terminal/ are served */
+	char **inject;                 /* names of inject hosts it needs */
+	bool installed_files;          /* needs /opt/agent */
 };
 struct agent *agent_parse(const char *file, const char *text, size_t n, struct err *e);
 void agent_free(struct agent *a);
+/* What it can, driven by this: bits of enum ability (drivers/ability.h). */
+uint32_t agent_can(const struct agent *a, const struct driver *d);
 
 #endif

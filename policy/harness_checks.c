@@ -1,6 +1,7 @@
 #include "policy/harness_checks.h"
 #include "base/mem.h"
 #include "policy/harness_keys.h"
+#include "policy/pattern.h"
 
 #include <regex.h>
 #include <string.h>
@@ -12,6 +13,8 @@ static int set_retry_on(const struct keys_ctx *k, const struct yaml_node *n, voi
 	int r = keys_kind(k, n, YAML_SEQ);
 	if (r < 0)
 		return r;
+	if (n->count == 0)
+		return keys_error(k, n->line, "'on' is empty: leave it out for failed, timeout");
 	h->retry_on = 0;
 	yaml_each (it, n) {
 		uint32_t index = 0;
@@ -53,7 +56,7 @@ static const struct key verify_rows[] = {
                 .offset = HARNESS_AT(verify),
                 .min = 1,
                 .required = true,
-                .doc = "Run in the jail after a success; its exit code decides."},
+                .doc = "Run in a jail of its own after a success; its exit code decides."},
         {.name = "required",
                 .type = KEY_BOOL,
                 .offset = HARNESS_AT(verify_required),
@@ -65,7 +68,7 @@ static const struct key verify_rows[] = {
                 .min = 1,
                 .max = UINT64_C(86400000),
                 .dflt = "120000",
-                .doc = "Time for the check."},
+                .doc = "Time for the check, beside limits.timeoutMs."},
 };
 const struct key_table harness_verify_keys = KEY_TABLE(verify_rows);
 
@@ -85,7 +88,7 @@ static bool bounds_bearable(const char *pattern)
 	return true;
 }
 
-static bool form_regex(const char *text)
+bool form_regex(const char *text)
 {
 	enum { REGEX_MAX = 512 }; /* longer ones are lists and better written as such */
 	regex_t re;
@@ -96,6 +99,19 @@ static bool form_regex(const char *text)
 	return true;
 }
 
+static int set_deny(const struct keys_ctx *k, const struct yaml_node *n, void *obj)
+{
+	struct harness_rule *rule = obj;
+	struct err why;
+	int r = keys_kind(k, n, YAML_SCALAR);
+	if (r < 0)
+		return r;
+	if (pattern_check(n->text, &why) < 0)
+		return keys_error(k, n->line, "'deny': %.160s", why.text);
+	rule->deny = xstrdup(n->text);
+	return 0;
+}
+
 static int set_guard_in(const struct keys_ctx *k, const struct yaml_node *n, void *obj)
 {
 	static const char *const words[] = {"text", "artifacts", NULL};
@@ -103,6 +119,8 @@ static int set_guard_in(const struct keys_ctx *k, const struct yaml_node *n, voi
 	int r = keys_kind(k, n, YAML_SEQ);
 	if (r < 0)
 		return r;
+	if (n->count == 0)
+		return keys_error(k, n->line, "'in' is empty: such a rule would look nowhere");
 	rule->in_text = rule->in_artifacts = false;
 	yaml_each (it, n) {
 		uint32_t index = 0;
@@ -117,12 +135,11 @@ static int set_guard_in(const struct keys_ctx *k, const struct yaml_node *n, voi
 
 static const struct key guard_rows[] = {
         {.name = "deny",
-                .type = KEY_TEXT,
-                .offset = offsetof(struct harness_rule, deny),
+                .type = KEY_OTHER,
                 .required = true,
-                .form = form_regex,
-                .want = "an extended regular expression of at most 512 characters",
-                .doc = "What must not be found (POSIX extended)."},
+                .set = set_deny,
+                .want = "an extended regular expression of at most 512 bytes",
+                .doc = "What must not be found: docs/CHECKS.md."},
         {.name = "in",
                 .type = KEY_OTHER,
                 .set = set_guard_in,
@@ -132,13 +149,27 @@ static const struct key guard_rows[] = {
 };
 static const struct key_table guard_keys = KEY_TABLE(guard_rows);
 
+/* Whoever looks for them looks for all at once. */
+static int guards_fit(const struct keys_ctx *k, const struct yaml_node *n,
+        const struct harness_rule *rules, size_t nrules)
+{
+	const char **texts = xcalloc(nrules + 1, sizeof(*texts));
+	struct err why;
+	for (size_t i = 0; i < nrules; i++)
+		texts[i] = rules[i].deny;
+	struct patterns *p = patterns_new(texts, nrules, &why);
+	patterns_free(p);
+	free(texts);
+	return p ? 0 : keys_error(k, n->line, "the rules together: %.160s", why.text);
+}
+
 static int guards(const struct keys_ctx *k, const struct yaml_node *n, struct harness_rule **ret,
         size_t *ret_n)
 {
 	int r = keys_kind(k, n, YAML_SEQ);
 	if (r < 0)
 		return r;
-	*ret = xcalloc(n->count, sizeof(**ret));
+	*ret = xcalloc(n->count + 1, sizeof(**ret));
 	yaml_each (it, n) {
 		struct harness_rule *rule = &(*ret)[(*ret_n)++];
 		rule->in_text = true;
@@ -146,7 +177,7 @@ static int guards(const struct keys_ctx *k, const struct yaml_node *n, struct ha
 		if (r < 0)
 			return r;
 	}
-	return 0;
+	return guards_fit(k, n, *ret, *ret_n);
 }
 
 static int set_guard_input(const struct keys_ctx *k, const struct yaml_node *n, void *obj)
@@ -184,48 +215,3 @@ static const struct key guardrail_rows[] = {
                 .doc = "Rules for results."},
 };
 const struct key_table harness_guardrail_keys = KEY_TABLE(guardrail_rows);
-
-/* ---- pipeline ---- */
-
-struct step {
-	char *harness, *prompt; /* owned */
-	bool approve;
-};
-
-static const struct key step_rows[] = {
-        {.name = "harness",
-                .type = KEY_TEXT,
-                .offset = offsetof(struct step, harness),
-                .required = true,
-                .form = form_name,
-                .want = "a harness's name",
-                .doc = "Harness of the step."},
-        {.name = "prompt",
-                .type = KEY_TEXT,
-                .offset = offsetof(struct step, prompt),
-                .required = true,
-                .doc = "Its prompt."},
-        {.name = "approve",
-                .type = KEY_BOOL,
-                .offset = offsetof(struct step, approve),
-                .dflt = "false",
-                .doc = "Wait for an approval before it."},
-};
-const struct key_table harness_step_keys = KEY_TABLE(step_rows);
-
-int harness_set_pipeline(const struct keys_ctx *k, const struct yaml_node *n, void *obj)
-{
-	(void)obj;
-	int r = keys_kind(k, n, YAML_SEQ);
-	if (r < 0)
-		return r;
-	yaml_each (it, n) {
-		struct step s = {0};
-		r = keys_apply(k, &harness_step_keys, it, &s);
-		free(s.harness);
-		free(s.prompt);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}

@@ -3,7 +3,10 @@
 #include "policy/harness_checks.h"
 #include "policy/harness_mcp.h"
 #include "policy/harness_pairs.h"
+#include "policy/harness_params.h"
+#include "policy/harness_steps.h"
 #include "policy/limits_keys.h"
+#include "policy/repo_url.h"
 
 #include <string.h>
 
@@ -15,11 +18,6 @@ static bool form_tool(const char *text)
 	return n > 0 && n < 256 && form_line(text);
 }
 
-static bool form_text(const char *text)
-{
-	return text[0] && form_line(text);
-}
-
 /* ---- tools ---- */
 
 static const struct key tools_rows[] = {
@@ -29,13 +27,15 @@ static const struct key tools_rows[] = {
                 .form = form_tool,
                 .want = "a tool's name or pattern",
                 .dflt = "every tool",
-                .doc = "Tools offered to the agent, in its own names; no other is offered."},
+                .doc = "Tools offered to the agent, in its own names; no other is offered.  Where "
+                       "it cannot be told, a call of another ends the run."},
         {.name = "deny",
                 .type = KEY_LIST,
                 .offset = HARNESS_AT(tools_deny),
                 .form = form_tool,
                 .want = "a tool's name or pattern",
-                .doc = "Tools refused."},
+                .doc = "Tools refused: not offered, or, where the agent cannot be told, a call of "
+                       "one ends the run."},
         {.name = "mcp",
                 .type = KEY_OTHER,
                 .set = harness_set_mcp,
@@ -55,19 +55,35 @@ static int set_seed(const struct keys_ctx *k, const struct yaml_node *n, void *o
 	        k, n, &h->seed, &h->nseed, form_relative, "a relative path without '.' and '..'");
 }
 
+static int set_repo(const struct keys_ctx *k, const struct yaml_node *n, void *obj)
+{
+	struct harness *h = &((struct harness_build *)obj)->h;
+	struct err why;
+	int r = keys_kind(k, n, YAML_SCALAR);
+	if (r < 0)
+		return r;
+	if (repo_text_check(n->text, "'repo'", &why) < 0)
+		return keys_error(k, n->line, "%s", why.text);
+	free(h->repo);
+	h->repo = xstrdup(n->text);
+	return 0;
+}
+
 static const struct key workspace_rows[] = {
         {.name = "snapshot",
                 .type = KEY_TEXT,
                 .offset = HARNESS_AT(snapshot),
                 .form = form_name,
                 .want = "a name",
-                .doc = "Snapshot the workspace starts from."},
+                .doc = "Snapshot that the workspace of a new session starts from (`abctl "
+                       "snapshot`)."},
         {.name = "template",
                 .type = KEY_TEXT,
                 .offset = HARNESS_AT(template_dir),
-                .form = form_text,
-                .want = "a path",
-                .doc = "Directory copied into a new workspace."},
+                .form = form_name,
+                .want = "a name",
+                .doc = "Directory of root's, in templates/ beside agentboxd.yaml, that is copied "
+                       "into a new workspace, over what its snapshot has."},
         {.name = "templateDir", .alias_of = "template"},
         {.name = "seed",
                 .type = KEY_OTHER,
@@ -75,6 +91,12 @@ static const struct key workspace_rows[] = {
                 .want = "map of path to text",
                 .doc = "Files written into a new workspace."},
         {.name = "seedFiles", .alias_of = "seed"},
+        {.name = "repo",
+                .type = KEY_OTHER,
+                .set = set_repo,
+                .want = "URL or URL#REF",
+                .doc = "Repository that a new workspace is checked out from, where a run asks for "
+                       "none; its changes become artifacts."},
 };
 static const struct key_table workspace_keys = KEY_TABLE(workspace_rows);
 
@@ -118,14 +140,29 @@ static const struct key harness_limit_rows[] = {
                 .type = KEY_U32,
                 .offset = HARNESS_AT(max_turns),
                 .min = 1,
-                .doc = "Turns of the agent."},
+                .doc = "Answers of the model; the run ends when the next one begins."},
         {.name = "timeoutMs",
                 .type = KEY_MS,
                 .offset = HARNESS_AT(timeout_ms),
                 .min = 1,
                 .max = UINT64_C(604800000),
                 .dflt = "600000",
-                .doc = "The run ends after this, whatever it does."},
+                .doc = "The run ends after this, whatever it does; with `retry`, each attempt."},
+        {.name = "totalMs",
+                .type = KEY_MS,
+                .offset = HARNESS_AT(total_ms),
+                .min = 1,
+                .max = UINT64_C(604800000),
+                .dflt = "none",
+                .doc = "Of all attempts and the pauses between them, from the first one's start."},
+        {.name = "queueMs",
+                .type = KEY_MS,
+                .offset = HARNESS_AT(queue_ms),
+                .min = 1,
+                .max = UINT64_C(604800000),
+                .dflt = "runs.queue_timeout",
+                .doc = "The longest wait for its session and a slot; then the run ends as "
+                       "timeout."},
         BYTES("memory", narrow.memory_bytes, LIMITS_MEMORY_LEAST,
                 "As in the policy, to tighten it."),
         {.name = "pids",
@@ -164,10 +201,12 @@ static const struct key_table harness_limit_keys = KEY_TABLE(harness_limit_rows)
 
 static int set_read_only(const struct keys_ctx *k, const struct yaml_node *n, void *obj)
 {
-	(void)obj;
-	char **paths = NULL;
-	int r = keys_list(k, n, form_relative, "a relative path", &paths);
-	list_free(paths);
+	struct harness *h = &((struct harness_build *)obj)->h;
+	int r = keys_list(
+	        k, n, form_relative, "a relative path without '.' and '..'", &h->read_only);
+	if (r == 0 && n->count > HARNESS_READ_ONLY)
+		r = keys_error(k, n->line, "'%s' has %zu entries, %d are possible", n->key,
+		        n->count, HARNESS_READ_ONLY);
 	return r;
 }
 
@@ -192,7 +231,8 @@ static const struct key narrow_rows[] = {
                 .type = KEY_OTHER,
                 .set = set_read_only,
                 .want = "list of paths",
-                .doc = "Parts of the workspace that cannot be written."},
+                .doc = "Files and directories of the workspace that its agent and its check cannot "
+                       "write; at most 8.  They must be there when it starts."},
 };
 static const struct key_table narrow_keys = KEY_TABLE(narrow_rows);
 
@@ -303,6 +343,65 @@ static const struct key driver_rows[] = {
 };
 static const struct key_table driver_keys = KEY_TABLE(driver_rows);
 
+/* ---- git ---- */
+
+static bool form_git(const char *text)
+{
+	return text[0] && strlen(text) < 256 && form_line(text) && !strpbrk(text, "<>\t");
+}
+
+static const struct key git_rows[] = {
+        {.name = "name",
+                .type = KEY_TEXT,
+                .offset = HARNESS_AT(git_name),
+                .form = form_git,
+                .want = "a name without < and >",
+                .dflt = "agentbox",
+                .doc = "Who commits in the jail, as GIT_AUTHOR_NAME and GIT_COMMITTER_NAME."},
+        {.name = "email",
+                .type = KEY_TEXT,
+                .offset = HARNESS_AT(git_email),
+                .form = form_git,
+                .want = "an address without < and >",
+                .dflt = "agentbox@localhost",
+                .doc = "The same of the address."},
+        {.name = "timeoutMs",
+                .type = KEY_MS,
+                .offset = HARNESS_AT(git_timeout_ms),
+                .min = 1,
+                .max = UINT64_C(3600000),
+                .dflt = "120000",
+                .doc = "How long it may take to say what has become of a checkout."},
+};
+static const struct key_table git_keys = KEY_TABLE(git_rows);
+
+/* ---- warm ---- */
+
+static const struct key warm_rows[] = {
+        {.name = "idleMs",
+                .type = KEY_MS,
+                .offset = HARNESS_AT(warm_idle_ms),
+                .min = 1000,
+                .max = UINT64_C(3600000),
+                .required = true,
+                .doc = "How long the agent of a run that succeeded waits for the next run of its "
+                       "session."},
+        {.name = "memory",
+                .type = KEY_BYTES,
+                .offset = HARNESS_AT(warm_memory),
+                .min = 1 << 20,
+                .dflt = "1G",
+                .doc = "What its jail may hold of memory while it waits; it ends beyond."},
+        {.name = "ahead",
+                .type = KEY_U32,
+                .offset = HARNESS_AT(warm_ahead),
+                .max = 64,
+                .dflt = "0",
+                .doc = "Agents that are started before anybody asks, each for the first run of a "
+                       "new session."},
+};
+static const struct key_table warm_keys = KEY_TABLE(warm_rows);
+
 /* ---- permissions ---- */
 
 static const char *const permission_words[] = {"auto", "ask", "deny", NULL};
@@ -348,6 +447,8 @@ static int set_permissions(const struct keys_ctx *k, const struct yaml_node *n, 
 
 /* ---- the file ---- */
 
+static const char *const resume_words[] = {"auto", "native", "transcript", "none", NULL};
+
 static const struct key harness_rows[] = {
         {.name = "name",
                 .type = KEY_TEXT,
@@ -359,10 +460,10 @@ static const struct key harness_rows[] = {
         {.name = "backend",
                 .type = KEY_TEXT,
                 .offset = HARNESS_AT(backend),
-                .required = true,
                 .form = form_name,
                 .want = "an agent's name or exec",
-                .doc = "Agent that does the work, or `exec` for a command."},
+                .doc = "Agent that does the work, or `exec` for a command.  Required, but for a "
+                       "pipeline."},
         {.name = "description",
                 .type = KEY_TEXT,
                 .offset = HARNESS_AT(description),
@@ -393,6 +494,8 @@ static const struct key harness_rows[] = {
                 .dflt = "none",
                 .doc = "Files collected after the run: `*`, `**`, `?`."},
         {.name = "limits", .type = KEY_MAP, .sub = &harness_limit_keys},
+        {.name = "git", .type = KEY_MAP, .sub = &git_keys},
+        {.name = "warm", .type = KEY_MAP, .sub = &warm_keys},
         {.name = "retry", .type = KEY_MAP, .sub = &harness_retry_keys},
         {.name = "permissions",
                 .type = KEY_OTHER,
@@ -402,17 +505,42 @@ static const struct key harness_rows[] = {
                 .dflt = "auto",
                 .doc = "What happens when the agent asks before acting: nothing asks, a person is "
                        "asked, or it is denied."},
+        {.name = "resume",
+                .type = KEY_ENUM,
+                .offset = HARNESS_AT(resume),
+                .names = resume_words,
+                .dflt = "auto",
+                .doc = "What the agent knows of the session's earlier runs: its own conversation "
+                       "and, "
+                       "as text, what others did since; its own alone; everything as text; "
+                       "nothing."},
         {.name = "secrets",
                 .type = KEY_LIST,
                 .offset = HARNESS_AT(secrets),
                 .form = form_variable,
                 .want = "a name such as API_KEY",
-                .doc = "Secrets by name."},
+                .doc = "Of the secrets that the policy injects outside only these are used for "
+                       "it; of those that it gives to jails these are variables of the agent.  "
+                       "An empty list: none; without it all that are injected, and none else."},
+        {.name = "webhooks",
+                .type = KEY_LIST,
+                .offset = HARNESS_AT(webhooks),
+                .form = form_name,
+                .want = "a webhook's name",
+                .doc = "Webhooks of agentboxd.yaml that are to be told of its runs."},
         {.name = "env",
                 .type = KEY_OTHER,
                 .set = set_env,
                 .want = "map of texts, or list of names",
                 .doc = "Environment of the agent; a list names variables of the daemon."},
+        {.name = "params",
+                .type = KEY_OTHER,
+                .set = harness_set_params,
+                .sub = &harness_param_keys,
+                .want = "map of parameters",
+                .dflt = "any that a text has",
+                .doc = "What a run may be given by name, for {{NAME}} in the texts; others are "
+                       "refused."},
         {.name = "verify", .type = KEY_MAP, .sub = &harness_verify_keys},
         {.name = "guardrails", .type = KEY_MAP, .sub = &harness_guardrail_keys},
         {.name = "pipeline",
@@ -420,7 +548,9 @@ static const struct key harness_rows[] = {
                 .set = harness_set_pipeline,
                 .sub = &harness_step_keys,
                 .want = "list of steps",
-                .doc = "Harnesses run one after the other."},
+                .doc = "Harnesses that are run one after the other in the run's session, instead "
+                       "of a backend; the first that does not succeed is the last.  Beside it "
+                       "there are `name`, `description`, `params` and `webhooks` alone."},
         {.name = "sandbox",
                 .type = KEY_OTHER,
                 .set = set_sandbox,

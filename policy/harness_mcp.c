@@ -98,8 +98,16 @@ static int append_args(
 static int set_one_mcp(const struct keys_ctx *k, const struct yaml_node *n, struct harness_mcp *m)
 {
 	m->name = xstrdup(n->key);
+	m->line = n->key_line;
 	if (!form_field_name(n->key))
 		return keys_error(k, n->key_line, "'%.60s' cannot be a server's name", n->key);
+	/* Its tools are mcp__NAME__TOOL for agents and rules: where NAME ends must be plain. */
+	if (strstr(n->key, "__") || n->key[strlen(n->key) - 1] == '_')
+		return keys_error(k, n->key_line,
+		        "'%.60s' cannot be a server's name: '__' in mcp__NAME__TOOL is its end; "
+		        "use "
+		        "'-' or a single '_' within it",
+		        n->key);
 	int r = keys_apply(k, &harness_mcp_keys, n, m);
 	if (r < 0)
 		return r;

@@ -101,9 +101,21 @@ int keys_unknown(const struct keys_ctx *k, int line, const char *what, const cha
 
 /* ---- single values ---- */
 
-static const char *key_of(const struct yaml_node *n)
+/* What an error calls a value: by what its author has written. */
+struct value_name {
+	char text[96];
+};
+
+static struct value_name name_of(const struct yaml_node *n)
 {
-	return n->key ? n->key : "entry";
+	struct value_name x;
+	const char *key = n->key ? n->key : n->list;
+	if (!key)
+		(void)str_copy(x.text, sizeof(x.text), "the file");
+	else
+		(void)snprintf(
+		        x.text, sizeof(x.text), "%s'%.60s'", n->key ? "" : "an entry of ", key);
+	return x;
 }
 
 int keys_kind(const struct keys_ctx *k, const struct yaml_node *n, enum yaml_kind want)
@@ -113,9 +125,10 @@ int keys_kind(const struct keys_ctx *k, const struct yaml_node *n, enum yaml_kin
 	struct yaml_node wanted = {.kind = want};
 	if (n->kind == YAML_SCALAR && yaml_is_null(n))
 		return keys_error(k, n->key_line ? n->key_line : n->line,
-		        "'%.60s' has no value: %s is expected", key_of(n), yaml_kind_name(&wanted));
-	return keys_error(k, n->line, "'%.60s' is %s: %s is expected", key_of(n), yaml_kind_name(n),
-	        yaml_kind_name(&wanted));
+		        "%s has no value: %s is expected", name_of(n).text,
+		        yaml_kind_name(&wanted));
+	return keys_error(k, n->line, "%s is %s: %s is expected", name_of(n).text,
+	        yaml_kind_name(n), yaml_kind_name(&wanted));
 }
 
 static int fits_form(
@@ -123,7 +136,7 @@ static int fits_form(
 {
 	if (!form || form(n->text))
 		return 0;
-	return keys_error(k, n->line, "'%.60s': '%.80s' is not %s", key_of(n), n->text,
+	return keys_error(k, n->line, "%s: '%.80s' is not %s", name_of(n).text, n->text,
 	        want ? want : "acceptable");
 }
 
@@ -143,8 +156,8 @@ static int get_bool(const struct keys_ctx *k, const struct yaml_node *n, bool *r
 	else if (!n->quoted && strcmp(n->text, "false") == 0)
 		*ret = false;
 	else
-		return keys_error(k, n->line, "'%.60s': '%.40s' is neither true nor false",
-		        key_of(n), n->text);
+		return keys_error(k, n->line, "%s: '%.40s' is neither true nor false",
+		        name_of(n).text, n->text);
 	return 0;
 }
 
@@ -206,7 +219,7 @@ static int get_number(
 	}
 	struct err e = {0};
 	if (keys_number(row, n->text, ret, &e) < 0)
-		return keys_error(k, n->line, "'%.60s': %s%s", key_of(n), e.text,
+		return keys_error(k, n->line, "%s: %s%s", name_of(n).text, e.text,
 		        row->none ? " (or none)" : "");
 	return 0;
 }
@@ -222,8 +235,8 @@ static int get_enum(
 			*ret = i;
 			return 0;
 		}
-	char what[96];
-	(void)snprintf(what, sizeof(what), "value of '%.60s'", key_of(n));
+	char what[128];
+	(void)snprintf(what, sizeof(what), "value of %s", name_of(n).text);
 	return keys_unknown(k, n->line, what, n->text, row->names);
 }
 
@@ -234,7 +247,7 @@ static int get_real(const struct keys_ctx *k, const struct yaml_node *n, double 
 		return r;
 	if (units_real(n->text, ret) < 0)
 		return keys_error(
-		        k, n->line, "'%.60s': '%.40s' is not a number", key_of(n), n->text);
+		        k, n->line, "%s: '%.40s' is not a number", name_of(n).text, n->text);
 	return 0;
 }
 
@@ -242,8 +255,8 @@ int keys_counted(const struct keys_ctx *k, const struct yaml_node *n, size_t max
 {
 	int r = keys_kind(k, n, YAML_SEQ);
 	if (r == 0 && n->count > max)
-		return keys_error(k, n->line, "'%s' has %zu entries, %zu are possible", key_of(n),
-		        n->count, max);
+		return keys_error(k, n->line, "%s has %zu entries, %zu are possible",
+		        name_of(n).text, n->count, max);
 	return r;
 }
 
@@ -255,7 +268,7 @@ int keys_list(const struct keys_ctx *k, const struct yaml_node *seq, form_fn *fo
 		return r;
 	if (seq->count > LIST_MAX)
 		return keys_error(
-		        k, seq->line, "'%.60s' has more than %d entries", key_of(seq), LIST_MAX);
+		        k, seq->line, "%s has more than %d entries", name_of(seq).text, LIST_MAX);
 	yaml_each (n, seq) {
 		r = keys_kind(k, n, YAML_SCALAR);
 		if (r == 0)
@@ -295,7 +308,7 @@ static int set_text(
 		return 0;
 	}
 	if (!str_copy(at, row->size, n->text))
-		return keys_error(k, n->line, "'%.60s' is longer than %zu characters", key_of(n),
+		return keys_error(k, n->line, "%s is longer than %zu characters", name_of(n).text,
 		        row->size - 1);
 	return 0;
 }
@@ -311,7 +324,7 @@ static int set_list(
 	list_free(*owned);
 	*owned = list;
 	if (n->count < row->min)
-		return keys_error(k, n->line, "'%.60s' is empty", key_of(n));
+		return keys_error(k, n->line, "%s is empty", name_of(n).text);
 	return 0;
 }
 
@@ -339,7 +352,7 @@ static int set_u32(
 	if (r < 0)
 		return r;
 	if (value > UINT32_MAX)
-		return keys_error(k, n->line, "'%.60s': '%.40s' is too large", key_of(n), n->text);
+		return keys_error(k, n->line, "%s: '%.40s' is too large", name_of(n).text, n->text);
 	*(uint32_t *)(void *)at = (uint32_t)value;
 	return 0;
 }

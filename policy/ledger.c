@@ -53,6 +53,16 @@ struct budget budget_narrow(const struct budget *a, const struct budget *b)
 	return r;
 }
 
+struct budget budget_rest(const struct budget *bound, const struct spending *s)
+{
+	struct budget r;
+	for (int i = 0; i < BUDGET_KINDS_COUNT; i++) {
+		uint64_t most = budget_of(bound, i), used = budget_of(&s->sum, i);
+		set(&r, i, most > used ? most - used : most ? 1 : 0);
+	}
+	return r;
+}
+
 int budget_met(const struct budget *bound, const struct spending *s)
 {
 	for (int i = 0; i < BUDGET_KINDS_COUNT; i++) {

@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 enum {
-	ACCOUNT_ID = 264, /* a user's name, the longest of them, with NUL */
+	ACCOUNT_ID = 328, /* a tenant's user, the longest of them, with NUL */
 	/* Accounts that nobody refers to are forgotten beyond this many, the longest unused first.
 	 */
 	LEDGER_IDLE = 4096,
@@ -62,6 +62,8 @@ uint64_t budget_of(const struct budget *b, enum budget_kind kind);
 
 /* The smaller of each; zero is no bound. */
 struct budget budget_narrow(const struct budget *a, const struct budget *b);
+/* What is left of each that is bound, and at least one: none would be no bound. */
+struct budget budget_rest(const struct budget *bound, const struct spending *s);
 /* The first that is used up, or -1.  Tokens without a price use up any cost. */
 int budget_met(const struct budget *bound, const struct spending *s);
 void spending_add(struct spending *to, const struct spending *more);

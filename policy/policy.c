@@ -69,6 +69,14 @@ bool policy_inbound(const struct policy *p, unsigned port)
 	return false;
 }
 
+const char *policy_gives(const struct policy *p, const char *secret)
+{
+	for (uint32_t i = 0; i < p->ngiven; i++)
+		if (strcmp(p->given[i].secret, secret) == 0)
+			return p->given[i].variable;
+	return NULL;
+}
+
 bool policy_serves(const struct policy *p, unsigned port)
 {
 	for (uint32_t i = 0; i < p->nports; i++)

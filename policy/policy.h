@@ -16,6 +16,10 @@
 #include "policy/layers.h"
 #include "policy/prices.h"
 #include "policy/rules.h"
+#include "policy/listen.h"
+#include "policy/bucket.h"
+#include "policy/otlp.h"
+#include "policy/webhooks.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,6 +34,7 @@ enum {
 	POLICY_SECRETS = 32,
 	POLICY_EXPOSED = 32,
 	POLICY_INBOUND = 16,
+	POLICY_GIVEN = 4,
 };
 
 /* Zero means: no limit of ours.  Narrowing takes the smaller non-zero value. */
@@ -87,6 +92,12 @@ struct policy_inject {
 	struct request_range requests;
 };
 
+/* A secret that harnesses may have as a variable in the jail. */
+struct policy_given {
+	char secret[NAME_MAX_LEN]; /* name in `secrets` of agentboxd.yaml */
+	char variable[NAME_MAX_LEN];
+};
+
 /* What may be used up, metered by egress.  Zero: no bound. */
 struct budget {
 	uint64_t requests, bytes, tokens;
@@ -109,7 +120,8 @@ struct policy {
 	struct policy_mount mounts[POLICY_MOUNTS];
 	struct policy_bindable bindable[POLICY_BINDABLE];
 	struct policy_inject inject[POLICY_INJECTS];
-	uint32_t nrules, nrequests, nports, ninbound;
+	uint32_t nrules, nrequests, nports, ninbound, ngiven, pad;
+	struct policy_given given[POLICY_GIVEN];
 	struct policy_rule rules[POLICY_RULES];
 	struct policy_request requests[POLICY_REQUESTS];
 	uint16_t ports[POLICY_PORTS];     /* of rules, without 53, 80 and 443; ascending */
@@ -120,8 +132,6 @@ struct policy {
 };
 
 enum secret_source { SECRET_FILE, SECRET_ENV, SECRET_CREDENTIAL, SECRET_COMMAND };
-enum { SECRET_ARGS = 16 };
-
 struct secret_def {
 	char name[NAME_MAX_LEN];     /* upper case allowed: ANTHROPIC_API_KEY */
 	uint32_t source;             /* enum secret_source */
@@ -129,20 +139,66 @@ struct secret_def {
 	char where[POLICY_PATH_MAX]; /* path, variable, credential name; arguments, each with NUL */
 };
 
+/* What one tenant or user may have of the runs; 0: as the others. */
+enum { RUN_SHARES = 64, RUN_SHARE_USER = 257 };
+struct run_share {
+	char tenant[NAME_MAX_LEN]; /* "": of none */
+	char user[RUN_SHARE_USER]; /* "": the tenant as a whole */
+	char pad[3];
+	uint32_t weight, max, queue;
+};
+#define RUN_SHARES_HOST UINT64_MAX /* runs.memory, runs.cpus: as much as the host has */
+
+#define STATE_RESERVE_MOST       ((uint64_t)1 << 40)
+#define RETENTION_JOURNALS_LEAST ((uint64_t)1 << 20)
+#define RETENTION_JOURNALS_MOST  ((uint64_t)1 << 40)
+
+/* What is kept of runs that have ended; 0: for ever, or all. */
+struct retention {
+	uint64_t runs_ms, events_ms, artifacts_ms; /* after the end */
+	uint64_t runs_max;
+	uint64_t journals_bytes; /* of all raw logs; never 0 */
+};
+
+/* Of sessions that are ready: those beyond are put aside, or deleted. */
+struct session_bounds {
+	uint64_t max;     /* 0: any number */
+	uint64_t idle_ms; /* 0: for ever */
+	uint32_t evict;   /* enum session_evict */
+	uint32_t pad;
+};
+enum session_evict { SESSION_EVICT_KEEP, SESSION_EVICT_DELETE, SESSION_EVICT_COUNT };
+
 /* agentboxd.yaml, compiled. */
 struct daemon_config {
 	uint32_t supervisor_uid, supervisor_gid;
 	uint32_t egress_uid, egress_gid;
+	uint32_t listener_uid, listener_gid;
 	uint32_t socket_gid; /* group of the control socket */
 	uint32_t max_runs;   /* running at once */
 	uint32_t max_queued;
-	uint32_t pool; /* jails prepared ahead, per pooled policy */
-	uint32_t nsecrets, nexposed, nprices, pad;
+	uint32_t pool;     /* jails prepared ahead, per pooled policy */
+	uint32_t max_warm; /* agents that wait for another run */
+	uint32_t nsecrets, nexposed, nprices, nwebhooks, nshares, nlistens;
+	uint32_t log_format;             /* enum log_format */
+	uint32_t log_level, pad;         /* enum log_level; 0: as the command line says */
+	uint32_t user_runs, user_queued; /* of one user; 0: as of all */
+	uint64_t queue_ms;               /* longest wait for a slot; 0: any */
+	uint64_t patience_ms;            /* with a supervisor or egress that says nothing; 0: any */
+	uint64_t runs_memory, runs_cpu;  /* that runs may be promised: bytes, thousandths; 0: any */
+	struct run_share shares[RUN_SHARES];
+	uint64_t state_reserve; /* bytes of the disk of the state */
+	struct retention keep;
+	struct session_bounds sessions;
 	struct secret_def secrets[POLICY_SECRETS];
 	char exposed[POLICY_EXPOSED][NAME_MAX_LEN]; /* daemon variables harnesses may ask for */
 	char default_policy[NAME_MAX_LEN];          /* of harnesses and jails that name none */
 	char harness_dirs[4][POLICY_PATH_MAX];      /* besides the bundled ones; empty: unused */
 	struct price prices[POLICY_PRICES];         /* root's before the built-in ones */
+	struct webhook webhooks[POLICY_WEBHOOKS];
+	struct otlp otlp;
+	struct bucket bucket; /* where artifacts go, besides */
+	struct listen_at listens[LISTENS];
 };
 
 #define POLICY_SET_MAGIC 0x504f4c31u
@@ -182,6 +238,8 @@ uint32_t policy_wanted(const struct policy *p);
 
 /* May clients of the control socket reach the jail's own listener on this port? */
 bool policy_inbound(const struct policy *p, unsigned port);
+/* The variable that a harness gets this secret in, or NULL. */
+const char *policy_gives(const struct policy *p, const char *secret);
 /* Is it egress that answers on this port inside, whoever connects? */
 bool policy_serves(const struct policy *p, unsigned port);
 

@@ -1,5 +1,6 @@
 #include "policy/policy_check.h"
 #include "base/ids.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "policy/forms.h"
 #include "policy/layers.h"
@@ -289,6 +290,19 @@ static int rules_check(const struct policy *p, struct err *e)
 	return r == 0 ? ports_check(p, e) : r;
 }
 
+static int given_check(const struct policy *p, size_t i, struct err *e)
+{
+	const struct policy_given *g = &p->given[i];
+	int r = TEXT(g->secret, form_variable);
+	if (r == 0)
+		r = TEXT(g->variable, form_variable);
+	for (size_t k = 0; r == 0 && k < i; k++)
+		if (strcmp(p->given[k].secret, g->secret) == 0 ||
+		        strcmp(p->given[k].variable, g->variable) == 0)
+			r = bad(e, g->secret, "is given twice");
+	return r;
+}
+
 static int policy_head_check(const struct policy *p, struct err *e)
 {
 	int r = TEXT(p->name, form_name);
@@ -314,7 +328,7 @@ static int policy_head_check(const struct policy *p, struct err *e)
 	if (p->nmounts > POLICY_MOUNTS || p->nbindable > POLICY_BINDABLE ||
 	        p->ninject > POLICY_INJECTS || p->nrules > POLICY_RULES ||
 	        p->nrequests > POLICY_REQUESTS || p->nports > POLICY_PORTS ||
-	        p->ninbound > POLICY_INBOUND)
+	        p->ninbound > POLICY_INBOUND || p->ngiven > POLICY_GIVEN)
 		return bad(e, "counts", "are out of range");
 	return 0;
 }
@@ -328,6 +342,8 @@ int policy_check(const struct policy *p, struct err *e)
 		r = bindable_check(&p->bindable[i], e);
 	for (size_t i = 0; r == 0 && i < p->ninject; i++)
 		r = inject_check(p, i, e);
+	for (size_t i = 0; r == 0 && i < p->ngiven; i++)
+		r = given_check(p, i, e);
 	if (r == 0)
 		r = rules_check(p, e);
 	if (r == 0)
@@ -348,18 +364,6 @@ static bool credential_name(const char *text)
 	return text[0] && text[0] != '.' && !strchr(text, '/') && form_printable(text);
 }
 
-static int command_check(const struct secret_def *s, struct err *e)
-{
-	const char *at = s->where, *end = s->where + sizeof(s->where);
-	for (uint32_t i = 0; i < s->nargs; i++) {
-		const char *stop = memchr(at, '\0', (size_t)(end - at));
-		if (i == SECRET_ARGS || !stop)
-			return bad(e, s->name, "has a command that does not end");
-		at = stop + 1;
-	}
-	return form_path(s->where) ? 0 : bad(e, s->name, "has a command that is no path");
-}
-
 static int secret_check(const struct daemon_config *c, size_t i, struct err *e)
 {
 	const struct secret_def *s = &c->secrets[i];
@@ -373,7 +377,9 @@ static int secret_check(const struct daemon_config *c, size_t i, struct err *e)
 		return bad(e, s->name, "has arguments, or none, against its source");
 	switch (s->source) {
 	case SECRET_COMMAND:
-		return command_check(s, e);
+		return form_command(s->where, sizeof(s->where), s->nargs)
+		               ? 0
+		               : bad(e, s->name, "has a command that is none");
 	case SECRET_FILE:
 		return TEXT(s->where, form_path);
 	case SECRET_ENV:
@@ -394,25 +400,57 @@ static int price_check(const struct price *p, struct err *e)
 	return r;
 }
 
+static int share_check(const struct run_share *x, struct err *e)
+{
+	if (x->weight < 1 || x->weight > 1000 || x->max > LIMIT_JAILS ||
+	        x->queue > LIMIT_QUEUED_RUNS || (!x->tenant[0] && !x->user[0]))
+		return bad(e, "shares", "are out of range");
+	int r = TEXT_OR_EMPTY(x->tenant, form_name);
+	return r < 0 ? r : TEXT_OR_EMPTY(x->user, form_line);
+}
+
 int daemon_config_check(const struct daemon_config *c, struct err *e)
 {
 	if (!id_fine(c->supervisor_uid) || !id_fine(c->supervisor_gid) || !id_fine(c->egress_uid) ||
-	        !id_fine(c->egress_gid))
+	        !id_fine(c->egress_gid) || !id_fine(c->listener_uid) || !id_fine(c->listener_gid))
 		return bad(e, "users", "are root or ids of jails");
-	if (c->supervisor_uid == c->egress_uid)
-		return bad(
-		        e, "users", "must differ: supervisor and egress do not trust each other");
+	if (c->supervisor_uid == c->egress_uid || c->listener_uid == c->egress_uid ||
+	        c->listener_uid == c->supervisor_uid)
+		return bad(e, "users",
+		        "must differ: supervisor, egress and listener do not trust each other");
 	if (c->max_runs < 1 || c->max_runs > LIMIT_JAILS || c->max_queued > LIMIT_QUEUED_RUNS ||
-	        c->pool > LIMIT_JAILS)
+	        c->pool > LIMIT_JAILS || c->max_warm > LIMIT_JAILS)
 		return bad(e, "runs", "are out of range");
+	if (c->user_runs > LIMIT_JAILS || c->user_queued > LIMIT_QUEUED_RUNS ||
+	        c->nshares > RUN_SHARES)
+		return bad(e, "runs", "are out of range");
+	if (c->state_reserve > STATE_RESERVE_MOST ||
+	        c->keep.journals_bytes < RETENTION_JOURNALS_LEAST ||
+	        c->keep.journals_bytes > RETENTION_JOURNALS_MOST)
+		return bad(e, "state", "is out of range");
+	if (c->log_format >= LOG_FORMAT_COUNT || c->log_level > LOG_LEVEL_DEBUG)
+		return bad(e, "log", "is out of range");
+	if (c->sessions.evict >= SESSION_EVICT_COUNT)
+		return bad(e, "sessions", "are out of range");
 	if (c->nsecrets > POLICY_SECRETS || c->nexposed > POLICY_EXPOSED ||
-	        c->nprices > POLICY_PRICES)
+	        c->nprices > POLICY_PRICES || c->nwebhooks > POLICY_WEBHOOKS ||
+	        c->nlistens > LISTENS)
 		return bad(e, "counts", "are out of range");
 	int r = TEXT(c->default_policy, form_name);
 	for (size_t i = 0; r == 0 && i < c->nsecrets; i++)
 		r = secret_check(c, i, e);
 	for (size_t i = 0; r == 0 && i < c->nprices; i++)
 		r = price_check(&c->prices[i], e);
+	for (size_t i = 0; r == 0 && i < c->nwebhooks; i++)
+		r = webhook_check(&c->webhooks[i], c->webhooks, i, e);
+	if (r == 0)
+		r = otlp_check(&c->otlp, e);
+	if (r == 0)
+		r = bucket_check(&c->bucket, e);
+	for (size_t i = 0; r == 0 && i < c->nlistens; i++)
+		r = listen_check(&c->listens[i], e);
+	for (size_t i = 0; r == 0 && i < c->nshares; i++)
+		r = share_check(&c->shares[i], e);
 	for (size_t i = 0; r == 0 && i < c->nexposed; i++)
 		r = TEXT(c->exposed[i], form_variable);
 	for (size_t i = 0; r == 0 && i < ARRAY_LEN(c->harness_dirs); i++)

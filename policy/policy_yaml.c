@@ -1,5 +1,6 @@
 #include "policy/policy_yaml.h"
 #include "base/mem.h"
+#include "policy/arch.h"
 #include "policy/bpf.h"
 #include "policy/builtin.h"
 #include "policy/egress_yaml.h"
@@ -292,6 +293,44 @@ static int set_extends(const struct keys_ctx *k, const struct yaml_node *n, void
 	return keys_kind(k, n, YAML_SCALAR);
 }
 
+static const struct key given_rows[] = {
+        {.name = "env",
+                .type = KEY_FIXED,
+                .offset = offsetof(struct policy_given, variable),
+                .size = NAME_MAX_LEN,
+                .required = true,
+                .form = form_variable,
+                .want = "a variable's name such as NPM_TOKEN",
+                .doc = "Variable of the jail that has the value."},
+};
+static const struct key_table given_keys = KEY_TABLE(given_rows);
+
+static int set_given(const struct keys_ctx *k, const struct yaml_node *n, void *obj)
+{
+	struct policy *p = obj;
+	int r = keys_kind(k, n, YAML_MAP);
+	if (r == 0 && n->count > POLICY_GIVEN)
+		return keys_error(
+		        k, n->line, "%zu secrets, %d are possible", n->count, POLICY_GIVEN);
+	memset(p->given, 0, sizeof(p->given));
+	p->ngiven = 0;
+	yaml_each (it, n) {
+		if (r < 0)
+			return r;
+		struct policy_given *g = &p->given[p->ngiven];
+		if (!form_variable(it->key) || !str_copy(g->secret, sizeof(g->secret), it->key))
+			return keys_error(
+			        k, it->key_line, "'%.60s' is not a secret's name (A_B1)", it->key);
+		r = keys_apply(k, &given_keys, it, g);
+		for (uint32_t i = 0; r == 0 && i < p->ngiven; i++)
+			if (strcmp(p->given[i].variable, g->variable) == 0)
+				r = keys_error(k, it->line,
+				        "variable %s is another secret's already", g->variable);
+		p->ngiven++;
+	}
+	return r;
+}
+
 static const struct key policy_rows[] = {
         {.name = "description",
                 .type = KEY_FIXED,
@@ -334,6 +373,15 @@ static const struct key policy_rows[] = {
                 .doc = "What a host must have.  `limits` and `isolation` stand for all layers of "
                        "that kind; isolation is relaxed layer by layer only."},
         {.name = "egress", .type = KEY_MAP, .sub = &egress_keys},
+        {.name = "secrets",
+                .type = KEY_OTHER,
+                .set = set_given,
+                .sub = &given_keys,
+                .want = "map of a secret's name to `{ env: VARIABLE }`",
+                .dflt = "{}",
+                .doc = "Secrets whose values enter the jails of harnesses that name them, as "
+                       "variables of the agent, and are kept out of what it prints; at most 4.  "
+                       "Better: egress.inject, which keeps them outside."},
         {.name = "ports",
                 .type = KEY_OTHER,
                 .set = set_inbound,
@@ -459,7 +507,7 @@ static int parse(const struct keys_ctx *k, const char *name, const char *text, s
 	if (!str_copy(p->source, sizeof(p->source), own >= 0 ? "built-in" : k->file))
 		return keys_error(k, 1, "the path of this file is too long");
 	memset(p->bpf, 0, sizeof(p->bpf));
-	int insns = bpf_compile(p->flags, p->bpf, k->e);
+	int insns = bpf_compile(arch_native(), p->flags, p->bpf, k->e);
 	if (insns < 0)
 		return err_wrap(k->e, "%s:%d", k->file, 1);
 	p->ninsns = (uint32_t)insns;

@@ -2,7 +2,9 @@
 #include "base/mem.h"
 #include "policy/compile.h"
 #include "policy/explain.h"
+#include "policy/facts.h"
 #include "policy/lint.h"
+#include "policy/pack.h"
 #include "policy/report.h"
 #include "policy/suggest.h"
 
@@ -21,10 +23,12 @@ static const struct verb {
         {"explain", explain_main,
                 "NAME|FILE [syscall NAME|N [ARG...] | host HOST[:PORT] | path PATH [read|write]]"},
         {"show", show_main, "NAME|FILE"},
+        {"facts", facts_main, "AGENT.yaml"},
+        {"pack", pack_main, "DIR NAME|- DEFAULT"},
         {"suggest", suggest_main, "NAME OF <REFUSALS"},
         {"list", list_main, ""},
         {"keys", keys_main, "policy|config|harness|agent [--mdoc]"},
-        {"syscalls", syscalls_main, "[--debug]"},
+        {"syscalls", syscalls_main, "[--debug] [--arch x86_64|aarch64]"},
 };
 
 static int help(void)

@@ -24,6 +24,7 @@
  *		path PATH [read|write]]
  *	agentbox-policyc show NAME|FILE
  *	agentbox-policyc suggest NAME OF <REFUSALS		(policy/suggest.h)
+ *	agentbox-policyc pack DIR NAME|- DEFAULT		(policy/pack.h)
  *	agentbox-policyc list
  *	agentbox-policyc syscalls [--debug]
  *	agentbox-policyc keys policy|config|harness|agent [--mdoc]

@@ -1,16 +1,33 @@
 #include "policy/report.h"
+#include "base/buf.h"
+#include "base/mem.h"
+#include "base/neutral.h"
 #include "policy/policyc.h"
 
 #include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LINE_MAX_BYTES = 64 << 10 };
+
+/* Names and values in it are those of a file that somebody else may have written, and this is read
+ * on a terminal. */
+static void put(FILE *to, const char *before, const char *text)
+{
+	auto_buf struct buf line = BUF_INIT(LINE_MAX_BYTES);
+	neutral_line(&line, text, strlen(text));
+	(void)fprintf(to, "%s%s\n", before, line.p ? line.p : "");
+}
 
 void report_note(void *ctx, const char *file, int line, const char *text)
 {
-	(void)fprintf(ctx, "note: %s:%d: %s\n", file, line, text);
+	auto_free char *whole = xasprintf("%s:%d: %s", file, line, text);
+	put(ctx, "note: ", whole);
 }
 
 void report_error(FILE *to, const struct err *e)
 {
-	(void)fprintf(to, "%s\n", e->text);
+	put(to, "", e->text);
 }
 
 int report_unread(const struct err *e)
@@ -29,16 +46,19 @@ int report_unread(const struct err *e)
 int report_usage(const char *fmt, ...)
 {
 	va_list ap;
+	char *text = NULL;
 	va_start(ap, fmt);
-	(void)fprintf(stderr, "%s: usage: ", program_invocation_short_name);
-	(void)vfprintf(stderr, fmt, ap);
-	(void)fputc('\n', stderr);
+	int n = vasprintf(&text, fmt, ap);
 	va_end(ap);
+	auto_free char *before = xasprintf("%s: usage: ", program_invocation_short_name);
+	put(stderr, before, n < 0 ? fmt : text);
+	free(n < 0 ? NULL : text);
 	return POLICYC_USAGE;
 }
 
 int report_system(const struct err *e)
 {
-	(void)fprintf(stderr, "%s: system: %s\n", program_invocation_short_name, e->text);
+	auto_free char *before = xasprintf("%s: system: ", program_invocation_short_name);
+	put(stderr, before, e->text);
 	return POLICYC_SYSTEM;
 }

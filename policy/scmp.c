@@ -1,5 +1,6 @@
 #include "policy/scmp.h"
 #include "base/fd.h"
+#include "policy/arch.h"
 #include "policy/syscalls.h"
 
 #include <linux/seccomp.h>
@@ -7,10 +8,15 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-int scmp_number(const char *name)
+int scmp_number(const struct arch *arch, const char *name)
 {
-	int nr = seccomp_syscall_resolve_name(name);
+	int nr = seccomp_syscall_resolve_name_arch(arch->audit, name);
 	return nr < 0 ? -1 : nr;
+}
+
+char *scmp_name(const struct arch *arch, int nr)
+{
+	return seccomp_syscall_resolve_num_arch(arch->audit, nr);
 }
 
 static struct scmp_arg_cmp compare(const struct syscall_test *t, uint32_t value)
@@ -81,18 +87,37 @@ static int export(scmp_filter_ctx c, struct sock_filter *insns, size_t max, stru
 	return (int)((size_t)n / sizeof(*insns));
 }
 
-int scmp_reference(
-        enum scmp_part part, uint32_t flags, struct sock_filter *insns, size_t max, struct err *e)
+/* Rules are given with the machine's number of a call, or with libseccomp's own where it has none.
+ */
+static int rule_number(const struct arch *arch, const struct syscall_row *row)
+{
+	if (arch == arch_native())
+		return syscalls_number(row, arch);
+	return row->number ? __NR_SCMP_ERROR : seccomp_syscall_resolve_name(row->name);
+}
+
+static int set_arch(scmp_filter_ctx c, const struct arch *arch)
+{
+	if (arch == arch_native())
+		return 0;
+	int r = seccomp_arch_add(c, arch->audit);
+	return r < 0 ? r : seccomp_arch_remove(c, SCMP_ARCH_NATIVE);
+}
+
+int scmp_reference(const struct arch *arch, enum scmp_part part, uint32_t flags,
+        struct sock_filter *insns, size_t max, struct err *e)
 {
 	scmp_filter_ctx c = seccomp_init(
 	        part == SCMP_PART_ALLOWS ? SYSCALLS_DEFAULT : (uint32_t)SECCOMP_RET_ALLOW);
 	if (!c)
 		return err_set(e, -ENOMEM, "seccomp_init");
 	int r = seccomp_attr_set(c, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
+	if (r >= 0)
+		r = set_arch(c, arch);
 	for (size_t i = 0; r >= 0 && i < syscalls_count(); i++) {
 		const struct syscall_row *row = syscalls_row(i);
-		int nr = syscalls_number(row);
-		if (nr >= 0)
+		int nr = rule_number(arch, row);
+		if (syscalls_number(row, arch) >= 0 && nr != __NR_SCMP_ERROR)
 			r = add_row(c, part, row, nr, flags);
 		if (r < 0)
 			(void)err_set(e, r, "libseccomp refuses the rule of %s", row->name);

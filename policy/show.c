@@ -171,6 +171,13 @@ static void show_budgets(const struct policy *p, FILE *to)
 	}
 }
 
+static void show_given(const struct policy *p, FILE *to)
+{
+	(void)fputs(p->ngiven ? "secrets:\n" : "secrets: {}\n", to);
+	for (uint32_t i = 0; i < p->ngiven; i++)
+		(void)fprintf(to, "  %s: { env: %s }\n", p->given[i].secret, p->given[i].variable);
+}
+
 static void show_ports(const struct policy *p, FILE *to)
 {
 	(void)fputs("ports: [", to);
@@ -207,5 +214,6 @@ void show_policy(const struct policy *p, FILE *to)
 		(void)fprintf(to, "  %s: %s\n", layer_name((enum layer)i),
 		        p->warned & LAYER_BIT((enum layer)i) ? "warn" : "require");
 	show_egress(p, to);
+	show_given(p, to);
 	show_ports(p, to);
 }

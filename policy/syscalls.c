@@ -1,5 +1,6 @@
 #include "policy/syscalls.h"
 #include "base/mem.h"
+#include "policy/arch.h"
 #include "policy/policy.h"
 #include "policy/scmp.h"
 
@@ -298,12 +299,10 @@ static const struct syscall_row rows[] = {
 
 	ROW("splice", SPLICE), ROW("tee", SPLICE), ROW("vmsplice", SPLICE),
 
-#ifdef __x86_64__
 	/* The kernel's own trampolines call them where the host traces a binary with a probe, and
 	 * it asks no filter about them (6.14, 6.18); from elsewhere they do nothing. */
-	{ .name = "uretprobe", .number = 335, .group = SYSCALLS_PROCESS },
-	{ .name = "uprobe", .number = 336, .group = SYSCALLS_PROCESS },
-#endif
+	{ .name = "uretprobe", .number = 335, .x86 = true, .group = SYSCALLS_PROCESS },
+	{ .name = "uprobe", .number = 336, .x86 = true, .group = SYSCALLS_PROCESS },
 
 	TESTED("clone", clone_rules, ERRNO(EPERM), "no new namespaces"),
 	TESTED("unshare", unshare_rules, ERRNO(EPERM), "no new namespaces"),
@@ -344,17 +343,19 @@ const struct syscall_row *syscalls_find(const char *name)
 	return NULL;
 }
 
-const struct syscall_row *syscalls_by_number(int nr)
+const struct syscall_row *syscalls_by_number(int nr, const struct arch *arch)
 {
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-		if (syscalls_number(&rows[i]) == nr)
+		if (syscalls_number(&rows[i], arch) == nr)
 			return &rows[i];
 	return NULL;
 }
 
-int syscalls_number(const struct syscall_row *row)
+int syscalls_number(const struct syscall_row *row, const struct arch *arch)
 {
-	return row->number ? row->number : scmp_number(row->name);
+	if (row->x86 && strcmp(arch->name, "x86_64") != 0)
+		return -1;
+	return row->number ? row->number : scmp_number(arch, row->name);
 }
 
 const char *syscalls_group_name(enum syscall_group g)
@@ -444,9 +445,11 @@ void syscalls_print_rule(const struct syscall_rule *r, struct buf *to)
 	buf_printf(to, "] %s", verdict_text(r->verdict));
 }
 
-void syscalls_print(const struct syscall_row *row, uint32_t flags, struct buf *to)
+void syscalls_print(
+        const struct syscall_row *row, const struct arch *arch, uint32_t flags, struct buf *to)
 {
-	buf_printf(to, "%d\t%s\t%s\t", syscalls_number(row), row->name, groups[row->group].name);
+	buf_printf(
+	        to, "%d\t%s\t%s\t", syscalls_number(row, arch), row->name, groups[row->group].name);
 	for (size_t i = 0; i < row->nrules; i++) {
 		const struct syscall_rule *r = &row->rules[i];
 		if (r->unless & flags)

@@ -64,6 +64,7 @@ enum syscall_group {
 struct syscall_row {
 	const char *name;
 	int number; /* 0: ask the resolver (no row is read(2) by number) */
+	bool x86;   /* and no other architecture has it */
 	enum syscall_group group;
 	const struct syscall_rule *rules; /* SYSCALLS_TESTED: tried first */
 	size_t nrules;
@@ -76,9 +77,10 @@ struct syscall_row {
 size_t syscalls_count(void);
 const struct syscall_row *syscalls_row(size_t i);
 const struct syscall_row *syscalls_find(const char *name); /* NULL: not in the table */
-const struct syscall_row *syscalls_by_number(int nr);
-/* Number on this machine's architecture, or -1 where it has no such call. */
-int syscalls_number(const struct syscall_row *row);
+struct arch;
+const struct syscall_row *syscalls_by_number(int nr, const struct arch *arch);
+/* -1: the architecture has no such call. */
+int syscalls_number(const struct syscall_row *row, const struct arch *arch);
 const char *syscalls_group_name(enum syscall_group g);
 const char *syscalls_why(const struct syscall_row *row);
 
@@ -94,6 +96,7 @@ const char *verdict_text(uint32_t verdict);
 /* "[0=0x1, 1&0xf=0x1|0x2] allow". */
 void syscalls_print_rule(const struct syscall_rule *r, struct buf *to);
 /* One line of the golden table, without newline. */
-void syscalls_print(const struct syscall_row *row, uint32_t flags, struct buf *to);
+void syscalls_print(
+        const struct syscall_row *row, const struct arch *arch, uint32_t flags, struct buf *to);
 
 #endif

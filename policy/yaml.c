@@ -104,6 +104,8 @@ static int attach(struct build *b, struct yaml_node *n)
 		n->key = b->key;
 		n->key_line = b->key_line;
 		b->key = NULL;
+	} else {
+		n->list = in->key ? in->key : in->list;
 	}
 	if (in->last)
 		in->last->next = n;

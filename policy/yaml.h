@@ -30,6 +30,7 @@ struct yaml_node {
 	int line;         /* where the value begins, from 1 */
 	int key_line;     /* of an entry of a map */
 	const char *key;  /* of an entry of a map, else NULL */
+	const char *list; /* of an entry of a list: the key that list stands under, or NULL */
 	const char *text; /* SCALAR; has no NUL inside */
 	size_t len;       /* of text */
 	bool quoted;      /* SCALAR in quotes or a block: always a text */
