@@ -66,6 +66,8 @@ static struct tokens count(const struct charge *c, bool whole)
 	bool cut_early = c->status == 0 && !whole && c->asked_bytes;
 	if (!c->asks || (c->status / 100 != 2 && !cut_early))
 		return t;
+	if (c->answer.rpc && !c->answer.told)
+		return t;
 	t = meter_tokens(&c->answer, whole);
 	if (c->coded)
 		t.output = tokens_in(c->answer_bytes);

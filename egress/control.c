@@ -4,7 +4,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "egress/certs.h"
+#include "egress/hooks.h"
 #include "egress/jails.h"
+#include "egress/objects.h"
 #include "egress/secrets.h"
 #include "policy/policy.h"
 #include "proto/egress.h"
@@ -96,6 +98,7 @@ static int on_policies(struct control *c, const void *msg, int fds[MSG_FDS], str
 	books_replace(c, set);
 	free(c->set);
 	c->set = take(set);
+	log_use((enum log_format)c->set->config.log_format, (int)c->set->config.log_level);
 	c->services->prices =
 	        (struct price_list){.prices = c->set->config.prices, .n = c->set->config.nprices};
 	follow(c);
@@ -180,6 +183,31 @@ static int on_jail_end(struct control *c, const void *msg, int fds[MSG_FDS], str
 	return 0;
 }
 
+/* Whatever becomes of it is its answer. */
+static int on_hook(struct control *c, const void *msg, int fds[MSG_FDS], struct err *e)
+{
+	(void)e;
+	hooks_begin(c->services->hooks, c->set, msg, fds[0]);
+	return 0;
+}
+
+/* Likewise. */
+static int on_object(struct control *c, const void *msg, int fds[MSG_FDS], struct err *e)
+{
+	(void)e;
+	objects_begin(c->services->objects, c->set, msg, &fds[0]);
+	return 0;
+}
+
+static int on_ping(struct control *c, const void *msg, int fds[MSG_FDS], struct err *e)
+{
+	(void)msg;
+	(void)fds;
+	(void)e;
+	reply(c, EGRESS_ALIVE, 0);
+	return 0;
+}
+
 static int on_stop(struct control *c, const void *msg, int fds[MSG_FDS], struct err *e)
 {
 	(void)msg;
@@ -212,6 +240,9 @@ static const struct {
         {EGRESS_JAIL, sizeof(struct egress_jail), ANY_FDS, on_jail},
         {EGRESS_PORTS, sizeof(struct egress_ports), ANY_FDS, on_ports},
         {EGRESS_JAIL_END, sizeof(struct egress_simple), 0, on_jail_end},
+        {EGRESS_HOOK, sizeof(struct jail_hook), 1, on_hook},
+        {EGRESS_OBJECT, sizeof(struct jail_object), ANY_FDS, on_object},
+        {EGRESS_PING, sizeof(struct egress_simple), 0, on_ping},
         {EGRESS_STOP, sizeof(struct egress_simple), 0, on_stop},
         {EGRESS_DRAIN, sizeof(struct egress_simple), 0, on_drain},
 };

@@ -6,6 +6,8 @@
 #include "egress/certs.h"
 #include "egress/client.h"
 #include "egress/dns_port.h"
+#include "egress/hooks.h"
+#include "egress/objects.h"
 #include "egress/http_conn.h"
 #include "egress/packet.h"
 #include "egress/proxy_conn.h"
@@ -72,10 +74,8 @@ static void accept_some(struct listener *l, void (*accepted)(struct jail *, int,
 /* The address of a name from before a restart, or one that a rule names. */
 static int nobody_there(struct jail *j, const struct place *place)
 {
-	const struct policy *p = &j->names.book->policy;
 	int rule = place->has_v4 ? names_raw(&j->names, place->v4, place->port) : -1;
-	return rule >= 0 ? rule
-	                 : rules_for_address(p->rules, p->nrules, place->mapped, place->port);
+	return rule >= 0 ? rule : names_number(&j->names, place->mapped, place->port);
 }
 
 /* Whose address was dialled decides what is spoken, and the rule of name and port; where there is
@@ -247,7 +247,7 @@ int jails_begin(struct services *s, const struct egress_jail *m, struct rulebook
 	j->flags = m->flags;
 	j->certs = certs;
 	list_init(&j->clients);
-	names_init(&j->names, j->id);
+	names_init(&j->names, j->id, &m->outlets);
 	jails_follow(j, book, why_none);
 	j->corpse.bury = bury;
 	report_init(&j->report, s->control, j->id);
@@ -334,9 +334,9 @@ static void leave(struct jail *j, const char *cut)
 			c->kind->leave(c, cut);
 }
 
-static void end_if_drained(struct services *s)
+void jails_end_if_drained(struct services *s)
 {
-	bool open = false;
+	bool open = hooks_open(s->hooks) || objects_open(s->objects);
 	list_for_each (j, &s->jails, struct jail, link)
 		open |= j->nclients > 0;
 	if (s->draining && !open)
@@ -350,7 +350,7 @@ void jails_drain(struct services *s)
 		close_listeners(j);
 		leave(j, NULL);
 	}
-	end_if_drained(s);
+	jails_end_if_drained(s);
 }
 
 void jails_cut(struct services *s, const char *why)
@@ -376,7 +376,7 @@ void jails_end(struct jail *j)
 	/* After its clients, which still count their bytes into its report. */
 	reactor_bury(loop, &j->corpse);
 	jails_slack(j->services);
-	end_if_drained(j->services);
+	jails_end_if_drained(j->services);
 }
 
 void jails_tick(struct timer *t)
@@ -395,7 +395,7 @@ void jails_tick(struct timer *t)
 		report_flush(&j->report, false);
 		purse_tick(&j->purse);
 	}
-	end_if_drained(s);
+	jails_end_if_drained(s);
 	if (s->trim_ms && now >= s->trim_ms) {
 		s->trim_ms = 0;
 		(void)malloc_trim(0);

@@ -23,6 +23,8 @@
 
 struct certs;
 struct connections;
+struct hooks;
+struct objects;
 struct resolver;
 struct secrets;
 struct tls_service;
@@ -44,6 +46,8 @@ struct services {
 	struct tls_service *tls;
 	struct pipes pipes;
 	struct list jails; /* of struct jail.link */
+	struct hooks *hooks;
+	struct objects *objects;
 	struct ledger ledger;
 	struct price_list prices; /* of the policies in use */
 	int control;              /* owned */
@@ -94,6 +98,8 @@ ssize_t jails_allow(struct jail *j, int rule, const char *secret, size_t want);
 void jails_count(struct jail *j, int rule, const char *secret, size_t n); /* they have moved */
 /* From now on nothing is accepted, and the loop stops when no connection is left. */
 void jails_drain(struct services *s);
+/* Something has ended: the loop's end, if that was the last. */
+void jails_end_if_drained(struct services *s);
 /* What is under way is told to be cut, before the process ends. */
 void jails_cut(struct services *s, const char *why);
 /* Connections have ended: what they had of memory goes back to the system in a while. */

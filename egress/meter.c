@@ -25,6 +25,7 @@ enum key {
 	KEY_DETAILS,
 	KEY_MODEL,
 	KEY_TEXT,
+	KEY_RPC,
 	KEY_COUNTS, /* and from here on: a field of struct meter_counts */
 };
 
@@ -52,6 +53,7 @@ static const struct {
         {"reasoning_content", KEY_TEXT, 0},
         {"arguments", KEY_TEXT, 0},
         {"delta", KEY_TEXT, 0},
+        {"jsonrpc", KEY_RPC, 0},
         COUNT("input_tokens", input),
         COUNT("prompt_tokens", input),
         COUNT("promptTokenCount", input),
@@ -171,6 +173,8 @@ static void string_end(struct meter *m)
 	         (place == PLACE_ROOT || place == PLACE_INNER) && m->word_len < MODEL_MAX) {
 		memcpy(m->model, m->word, m->word_len);
 		m->model[m->word_len] = '\0';
+	} else if (in_object(m) && kind(m) == KEY_RPC && place == PLACE_ROOT) {
+		m->rpc = true;
 	}
 }
 

@@ -55,6 +55,7 @@ struct meter {
 	char word[METER_WORD];
 	/* what came of it */
 	bool told; /* a count was seen */
+	bool rpc;  /* it is JSON-RPC, as MCP servers speak it: no model's words */
 	struct meter_counts counts;
 	uint64_t text_bytes; /* of what the model wrote, */
 	uint64_t told_bytes; /* and of that before the last count */

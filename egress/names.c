@@ -29,10 +29,12 @@ void rulebook_unref(struct rulebook *b)
 		free(b);
 }
 
-void names_init(struct names *t, uint64_t jail)
+void names_init(struct names *t, uint64_t jail, const struct outlets *reach)
 {
 	memset(t, 0, sizeof(*t));
 	t->seed = jail;
+	if (reach)
+		t->outlets = *reach;
 }
 
 void names_done(struct names *t)
@@ -101,7 +103,7 @@ const struct policy_inject *names_injected(const struct names *t, const char *ho
 		return NULL;
 	for (uint32_t i = 0; i < p->ninject; i++)
 		if (strlen(p->inject[i].host) == n && strncasecmp(p->inject[i].host, host, n) == 0)
-			return &p->inject[i];
+			return outlets_inject(&t->outlets, &p->inject[i]) ? &p->inject[i] : NULL;
 	return NULL;
 }
 
@@ -113,9 +115,16 @@ static bool is_proxy(const struct names *t, const char *host, size_t n)
 
 int names_rule(const struct names *t, const char *host, size_t n, unsigned port)
 {
-	if (t->why_none[0])
+	if (t->why_none[0] || !outlets_host(&t->outlets, host, n))
 		return -1;
 	return rules_for_name(t->book->policy.rules, t->book->policy.nrules, host, n, port);
+}
+
+int names_number(const struct names *t, const uint8_t mapped[16], unsigned port)
+{
+	if (t->why_none[0] || !outlets_addresses(&t->outlets))
+		return -1;
+	return rules_for_address(t->book->policy.rules, t->book->policy.nrules, mapped, port);
 }
 
 int names_address(struct names *t, const char *host, size_t n, uint32_t *ret)
@@ -153,6 +162,8 @@ struct name_ref names_at(const struct names *t, uint32_t ipv4)
 		return (struct name_ref){.kind = NAME_NONE};
 	if (ipv4 >= EGRESS_SYNTHETIC && ipv4 - EGRESS_SYNTHETIC < p->ninject) {
 		const struct policy_inject *i = &p->inject[ipv4 - EGRESS_SYNTHETIC];
+		if (!outlets_inject(&t->outlets, i))
+			return (struct name_ref){.kind = NAME_NONE};
 		return (struct name_ref){NAME_INJECT, i, i->host};
 	}
 	if (ipv4 == EGRESS_PROXY && (p->flags & POLICY_PROXY))
@@ -189,7 +200,7 @@ int names_raw(struct names *t, uint32_t ipv4, unsigned port)
 
 enum egress_remedy names_remedy(const struct names *t)
 {
-	return t->why_none[0] ? EGRESS_REMEDY_NONE : EGRESS_REMEDY_ALLOW;
+	return t->why_none[0] || t->outlets.flags ? EGRESS_REMEDY_NONE : EGRESS_REMEDY_ALLOW;
 }
 
 void names_refusal(
@@ -198,6 +209,7 @@ void names_refusal(
 	if (t->why_none[0])
 		snprintf(to, size, "%s: %.60s refused: %s", layer, host, t->why_none);
 	else
-		snprintf(to, size, "%s: %.60s not in policy '%.40s'", layer, host,
-		        t->book->policy.name);
+		snprintf(to, size, "%s: %.60s not in policy '%.40s'%s", layer, host,
+		        t->book->policy.name,
+		        t->outlets.flags ? ", or left out by the harness" : "");
 }

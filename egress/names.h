@@ -18,6 +18,7 @@
 
 #include "policy/advice.h"
 #include "policy/policy.h"
+#include "policy/outlets.h"
 
 #include <stdint.h>
 
@@ -47,6 +48,7 @@ struct names {
 	struct rulebook *book; /* owned reference; its policy says nothing when why_none is set */
 	char why_none[64]; /* why nothing may be reached although the policy may say so; or "" */
 	uint64_t seed;     /* of the jail */
+	struct outlets outlets; /* likewise: of the policy, what it may reach */
 	uint32_t n;
 	struct name *list; /* owned, NAMES_MAX at most, in the order in which they were asked for */
 };
@@ -60,7 +62,7 @@ struct name_ref {
 };
 
 /* ---- life ---- */
-void names_init(struct names *t, uint64_t jail);
+void names_init(struct names *t, uint64_t jail, const struct outlets *reach); /* NULL: of all */
 void names_done(struct names *t);
 /* From now on: this policy, or nothing and why.  Takes a reference. */
 void names_follow(struct names *t, struct rulebook *b, const char *why_none);
@@ -80,6 +82,8 @@ int names_raw(struct names *t, uint32_t ipv4, unsigned port);
 const struct policy_inject *names_injected(const struct names *t, const char *host, size_t n);
 /* Index of the rule, or -1; port 0: any. */
 int names_rule(const struct names *t, const char *host, size_t n, unsigned port);
+/* The same for what was dialled as a number. */
+int names_number(const struct names *t, const uint8_t mapped[16], unsigned port);
 
 /* What of the policy would let through a name that no rule has. */
 enum egress_remedy names_remedy(const struct names *t);

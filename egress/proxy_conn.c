@@ -89,7 +89,6 @@ static bool set_authority(struct proxy_conn *c, const char *p, size_t n, unsigne
 static bool served(const struct proxy_conn *c, const struct place *p)
 {
 	const struct names *t = &c->client.jail->names;
-	const struct policy *policy = &t->book->policy;
 	struct name_ref at = p->has_v4 ? names_at(t, p->v4) : (struct name_ref){.kind = NAME_NONE};
 	if (t->why_none[0])
 		return false;
@@ -97,8 +96,7 @@ static bool served(const struct proxy_conn *c, const struct place *p)
 		return p->port == 80;
 	if (at.kind == NAME_RULE)
 		return names_rule(t, at.host, strlen(at.host), p->port) >= 0;
-	return at.kind == NAME_NONE &&
-	       rules_for_address(policy->rules, policy->nrules, p->mapped, p->port) >= 0;
+	return at.kind == NAME_NONE && names_number(t, p->mapped, p->port) >= 0;
 }
 
 /* What would have been dialled: the name's address in this jail, or the number that was written. */

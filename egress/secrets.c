@@ -74,9 +74,9 @@ int secrets_replace(struct secrets *s, int memfd, struct err *e)
 	if (fstat(memfd, &st) < 0)
 		return err_errno(e, "secrets: fstat");
 	size_t bytes = (size_t)st.st_size, n = bytes / sizeof(struct egress_secret);
-	if (st.st_size < 0 || bytes % sizeof(struct egress_secret) || n > POLICY_SECRETS)
+	if (st.st_size < 0 || bytes % sizeof(struct egress_secret) || n > EGRESS_SECRETS)
 		return err_set(e, -EBADMSG, "secrets: the size is not that of at most %d entries",
-		        POLICY_SECRETS);
+		        EGRESS_SECRETS);
 	struct egress_secret *all = NULL;
 	int r = n ? map_locked(bytes, &all, e) : 0;
 	if (r < 0)

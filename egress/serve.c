@@ -1,9 +1,12 @@
 #include "egress/serve.h"
 
 #include "base/fd.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "egress/confine.h"
 #include "egress/control.h"
+#include "egress/hooks.h"
+#include "egress/objects.h"
 #include "egress/jails.h"
 #include "egress/resolve.h"
 #include "egress/secrets.h"
@@ -28,6 +31,8 @@ static void serve_done(struct serve *v)
 		reactor_bury_all(v->s.reactor);
 	}
 	control_free(v->control);
+	hooks_free(v->s.hooks);
+	objects_free(v->s.objects);
 	upstream_free(v->s.upstream);
 	tls_service_free(v->s.tls);
 	resolver_free(v->s.resolver);
@@ -55,6 +60,8 @@ static int serve_init(struct serve *v, const struct serve_options *o, struct err
 	v->s.upstream = upstream_new(v->s.reactor, o->ca_file, e);
 	if (!v->s.upstream)
 		return e->code;
+	v->s.hooks = hooks_new(&v->s);
+	v->s.objects = objects_new(&v->s);
 	v->s.tls = tls_service_new(e);
 	if (!v->s.tls)
 		return e->code;
@@ -71,6 +78,8 @@ int serve_run(const struct serve_options *o, struct err *e)
 		r = confine_enter(o->uid, o->gid, e);
 	if (r == 0)
 		r = reactor_run(v.s.reactor, e);
+	if (r < 0)
+		log_err("%s", e->text); /* first: whose socket is closed is killed by agentboxd */
 	serve_done(&v);
 	return r;
 }

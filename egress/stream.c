@@ -435,11 +435,10 @@ static void on_follow(struct client *c)
 	struct stream *s = container_of(c, struct stream, client);
 	if (s->state == STREAM_HELLO)
 		return;
-	const struct policy *p = policy_of(s);
 	struct names *t = &c->jail->names;
 	int rule = names_rule(t, s->host, strlen(s->host), s->place.port);
-	if (rule < 0 && !t->why_none[0])
-		rule = rules_for_address(p->rules, p->nrules, s->place.mapped, s->place.port);
+	if (rule < 0)
+		rule = names_number(t, s->place.mapped, s->place.port);
 	s->rule = rule;
 	if (rule < 0 || !still_allowed(s)) {
 		reset_outside(s);

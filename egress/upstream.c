@@ -526,6 +526,13 @@ void transfer_bytes(const struct transfer *t, uint64_t *ret_in, uint64_t *ret_ou
 	*ret_out = (uint64_t)up + (uint64_t)head_out;
 }
 
+int64_t transfer_retry_after_ms(const struct transfer *t)
+{
+	curl_off_t seconds = 0;
+	curl_easy_getinfo(t->easy, CURLINFO_RETRY_AFTER, &seconds);
+	return seconds > 0 && seconds < INT32_MAX ? (int64_t)seconds * 1000 : 0;
+}
+
 void transfer_free(struct transfer *t)
 {
 	if (!t)

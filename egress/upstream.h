@@ -88,6 +88,8 @@ void transfer_resume(struct transfer *t);
 bool transfer_narrow(struct transfer *t, const struct reach *reach);
 /* On the wire so far, heads included. */
 void transfer_bytes(const struct transfer *t, uint64_t *ret_in, uint64_t *ret_out);
+/* What its answer's Retry-After asks for, or 0. */
+int64_t transfer_retry_after_ms(const struct transfer *t);
 void transfer_free(struct transfer *t); /* cancels what is under way; NULL is fine */
 
 #endif
