@@ -8,6 +8,7 @@
  *	agentboxd (root)
  *	 |- agentbox-supervisor (own uid)	HTTP, harnesses, agents' output
  *	 |- agentbox-egress (own uid)		the jails' only way out
+ *	 |- agentbox-listener (own uid)		clients of TCP, where root wants them
  *	 |- agentbox-policyc (own uid)		for a moment, at start and reload
  *	 `- agentbox-init (a leased uid)	PID 1 of each jail, and the agent below it
  */

@@ -9,6 +9,7 @@
  * Gate 1 decides about the peer, gates 2 and 3 only about the request.
  */
 #include "jail/broker.h"
+#include "jail/keeps.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "proto/exec.h"
@@ -111,19 +112,31 @@ static int check_names(const struct jail_make *m, struct broker_make *to, struct
 {
 	if (!msg_text_ok(m->session, sizeof(m->session)) || !msg_text_ok(m->run, sizeof(m->run)) ||
 	        !msg_text_ok(m->agent, sizeof(m->agent)) ||
+	        !msg_text_ok(m->snapshot, sizeof(m->snapshot)) ||
+	        !msg_text_ok(m->template, sizeof(m->template)) ||
 	        !msg_text_ok(m->purse.user, sizeof(m->purse.user)))
 		return err_set(e, -EINVAL, "unterminated text");
+	if (!keeps_ok(&m->keeps) || (m->keeps.n && !(m->flags & JAIL_MAKE_SESSION)))
+		return err_set(e, -EINVAL, "paths to keep that are not plain, or no session");
+	if (!outlets_ok(&m->outlets))
+		return err_set(e, -EINVAL, "hosts or secrets beyond their bounds");
 	bool session = m->flags & JAIL_MAKE_SESSION;
 	if (session ? !id_valid(m->session, "ses") : m->session[0] != '\0')
 		return err_set(e, -EINVAL, "not a session id");
 	if (m->agent[0] && !name_valid(m->agent))
 		return err_set(e, -EINVAL, "not an agent's name");
+	if (m->snapshot[0] && (!session || !name_valid(m->snapshot)))
+		return err_set(e, -EINVAL, "not a snapshot's name, or no session for it");
+	if (m->template[0] && (!session || !name_valid(m->template)))
+		return err_set(e, -EINVAL, "not a template's name, or no session for it");
 	/* Its stdio outlives a supervisor, so it must be found again: by its session. */
 	if (m->run[0] && (!session || !id_valid(m->run, "run")))
 		return err_set(e, -EINVAL, "not a run of a session");
 	to->run = m->run[0] ? m->run : NULL;
 	to->session = session ? m->session : NULL;
 	to->agent = m->agent[0] ? m->agent : NULL;
+	to->snapshot = m->snapshot[0] ? m->snapshot : NULL;
+	to->template = m->template[0] ? m->template : NULL;
 	return 0;
 }
 
@@ -132,34 +145,45 @@ static int check_exec_flags(uint32_t flags, uint32_t known, struct err *e)
 	return flags & ~known ? err_set(e, -EINVAL, "unknown flags %#x", flags & ~known) : 0;
 }
 
-/* PID 1 maps it: it must not shrink under its hands, nor be something that is not memory. */
-static int check_exec_memfd(int fd, struct err *e)
+/* Whoever reads it later: it must not shrink under their hands, nor be something that is not
+ * memory. */
+static int check_memfd(int fd, const char *what, off_t least, off_t most, struct err *e)
 {
 	struct stat st;
 	if (fstat(fd, &st) < 0)
-		return err_errno(e, "exec request");
+		return err_errno(e, "%s", what);
 	int want = F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW;
 	int seals = fcntl(fd, F_GET_SEALS);
 	if (seals < 0 && errno != EINVAL && errno != EBADF) /* of other files, and of O_PATH */
-		return err_errno(e, "exec request");
+		return err_errno(e, "%s", what);
 	if (!S_ISREG(st.st_mode) || seals < 0 || (seals & want) != want)
-		return err_set(e, -EINVAL, "exec request: not a sealed memfd");
-	if (st.st_size < (off_t)sizeof(struct exec_head) ||
-	        st.st_size > (off_t)sizeof(struct exec_head) + LIMIT_EXEC_BLOB)
-		return err_set(e, -E2BIG, "exec request of %lld bytes", (long long)st.st_size);
+		return err_set(e, -EINVAL, "%s: not a sealed memfd", what);
+	if (st.st_size < least || st.st_size > most)
+		return err_set(e, -E2BIG, "%s of %lld bytes", what, (long long)st.st_size);
 	return 0;
+}
+
+static int check_exec_memfd(int fd, struct err *e)
+{
+	return check_memfd(fd, "exec request", (off_t)sizeof(struct exec_head),
+	        (off_t)sizeof(struct exec_head) + LIMIT_EXEC_BLOB, e);
+}
+
+static int check_generation(const struct broker *b, uint64_t generation, struct err *e)
+{
+	if (generation == b->policies->generation)
+		return 0;
+	return err_set(e, -ESTALE, "policies were reloaded: generation %llu, not %llu",
+	        (unsigned long long)b->policies->generation, (unsigned long long)generation);
 }
 
 static int check_policy(const struct broker *b, const struct jail_make *m, struct err *e)
 {
 	const struct policy_set *s = b->policies;
-	if (m->policy_generation != s->generation)
-		return err_set(e, -ESTALE, "policies were reloaded: generation %llu, not %llu",
-		        (unsigned long long)s->generation,
-		        (unsigned long long)m->policy_generation);
-	if (m->policy >= s->count)
-		return err_set(e, -EINVAL, "policy %u of %u", m->policy, s->count);
-	return 0;
+	int r = check_generation(b, m->policy_generation, e);
+	if (r == 0 && m->policy >= s->count)
+		r = err_set(e, -EINVAL, "policy %u of %u", m->policy, s->count);
+	return r;
 }
 
 static int check_make(struct broker *b, const struct jail_make *m, struct broker_call *c,
@@ -169,12 +193,13 @@ static int check_make(struct broker *b, const struct jail_make *m, struct broker
 	if (r == 0)
 		r = check_exec_flags(m->flags,
 		        JAIL_MAKE_EXEC | JAIL_MAKE_SESSION | JAIL_MAKE_TTY | JAIL_MAKE_ROOT |
-		                JAIL_MAKE_NO_EGRESS,
+		                JAIL_MAKE_NO_EGRESS | JAIL_MAKE_ACP | JAIL_MAKE_SECRETS,
 		        e);
 	if (r < 0)
 		return r;
 	bool exec = m->flags & JAIL_MAKE_EXEC;
-	if (exec != (c->exec_fd >= 0) || (!exec && (m->flags & (JAIL_MAKE_TTY | JAIL_MAKE_ROOT))))
+	uint32_t of_exec = JAIL_MAKE_TTY | JAIL_MAKE_ROOT | JAIL_MAKE_ACP | JAIL_MAKE_SECRETS;
+	if (exec != (c->exec_fd >= 0) || (!exec && (m->flags & of_exec)))
 		return err_set(e, -EINVAL, "flags %#x and the exec request do not agree", m->flags);
 	r = exec ? check_exec_memfd(c->exec_fd, e) : 0;
 	if (r < 0)
@@ -217,7 +242,12 @@ static int on_make(struct broker *b, const void *msg, struct broker_call *c, str
 static int on_exec(struct broker *b, const void *msg, struct broker_call *c, struct err *e)
 {
 	const struct jail_exec *m = msg;
-	int r = check_exec_flags(m->flags, JAIL_MAKE_TTY | JAIL_MAKE_ROOT | JAIL_MAKE_PROGRAM, e);
+	int r = check_exec_flags(m->flags,
+	        JAIL_MAKE_TTY | JAIL_MAKE_ROOT | JAIL_MAKE_PROGRAM | JAIL_MAKE_ACP |
+	                JAIL_MAKE_SECRETS,
+	        e);
+	if (r == 0 && (m->flags & JAIL_MAKE_SECRETS) && !(m->flags & JAIL_MAKE_PROGRAM))
+		r = err_set(e, -EINVAL, "secrets are for the program of a run");
 	if (r == 0)
 		r = check_exec_memfd(c->exec_fd, e);
 	return r < 0 ? r : b->ops->exec(b->ctx, m, c, e);
@@ -295,6 +325,92 @@ static int on_socket(struct broker *b, const void *msg, struct broker_call *c, s
 	return b->ops->socket(b->ctx, m, c, e);
 }
 
+static int on_rest(struct broker *b, const void *msg, struct broker_call *c, struct err *e)
+{
+	return b->ops->rest(b->ctx, ((const struct jail_simple *)msg)->jail, c, e);
+}
+
+static int on_claim(struct broker *b, const void *msg, struct broker_call *c, struct err *e)
+{
+	(void)c;
+	const struct jail_claim *m = msg;
+	if (!msg_text_ok(m->session, sizeof(m->session)) || !id_valid(m->session, "ses") ||
+	        !msg_text_ok(m->run, sizeof(m->run)) || !id_valid(m->run, "run") ||
+	        !msg_text_ok(m->purse.user, sizeof(m->purse.user)))
+		return err_set(e, -EINVAL, "not a run of a session");
+	return b->ops->claim(b->ctx, m, e);
+}
+
+static int on_snapshot(struct broker *b, const void *msg, struct broker_call *c, struct err *e)
+{
+	const struct jail_snapshot_ask *m = msg;
+	if (!msg_text_ok(m->name, sizeof(m->name)) || !msg_text_ok(m->session, sizeof(m->session)))
+		return err_set(e, -EINVAL, "unterminated text");
+	if (m->op >= JAIL_SNAPSHOT_OPS || m->flags & ~(uint32_t)JAIL_SNAPSHOT_REPLACE)
+		return err_set(e, -EINVAL, "operation %u, flags %#x", m->op, m->flags);
+	bool all = m->op == JAIL_SNAPSHOT_LIST && !m->name[0];
+	if (!all && !name_valid(m->name))
+		return err_set(e, -EINVAL, "not a snapshot's name");
+	bool create = m->op == JAIL_SNAPSHOT_CREATE;
+	if (create ? !id_valid(m->session, "ses") : m->session[0] != '\0')
+		return err_set(e, -EINVAL, "not a session id");
+	return b->ops->snapshot(b->ctx, m, c, e);
+}
+
+static int on_hook(struct broker *b, const void *msg, struct broker_call *c, struct err *e)
+{
+	const struct jail_hook *m = msg;
+	uint32_t n = b->policies->config.nwebhooks;
+	bool traces = m->hook == JAIL_HOOK_TRACES && b->policies->config.otlp.to.url[0];
+	int r = check_generation(b, m->policy_generation, e);
+	if (r == 0 && m->hook >= n && !traces)
+		r = err_set(e, -EINVAL, "webhook %u of %u", m->hook, n);
+	if (r == 0 && !jail_hook_id_ok(m->id))
+		r = err_set(e, -EINVAL, "not the id of an event");
+	if (r == 0)
+		r = check_memfd(c->exec_fd, "a webhook's body", 1, JAIL_HOOK_BODY, e);
+	return r < 0 ? r : b->ops->hook(b->ctx, m, c, e);
+}
+
+/* A file that is only read, of at least so many bytes. */
+static int check_artifact(int fd, uint64_t bytes, struct err *e)
+{
+	struct stat st;
+	int flags = fcntl(fd, F_GETFL);
+	if (fstat(fd, &st) < 0 || flags < 0)
+		return err_errno(e, "an artifact");
+	if (!S_ISREG(st.st_mode) || (flags & O_ACCMODE) != O_RDONLY)
+		return err_set(e, -EINVAL, "an artifact is a file that is only read");
+	return bytes <= (uint64_t)st.st_size
+	               ? 0
+	               : err_set(e, -EINVAL, "an artifact of %llu bytes has only %lld",
+	                         (unsigned long long)bytes, (long long)st.st_size);
+}
+
+static int on_object(struct broker *b, const void *msg, struct broker_call *c, struct err *e)
+{
+	const struct jail_object *m = msg;
+	int r = check_generation(b, m->policy_generation, e);
+	if (r == 0 && !b->policies->config.bucket.on)
+		r = err_set(e, -ESTALE, "agentboxd.yaml has no `artifacts.store: s3`");
+	if (r == 0 && (m->op >= JAIL_OBJECT_OPS || m->number == 0 ||
+	                      (m->op == JAIL_OBJECT_PUT) != (c->exec_fd >= 0)))
+		r = err_set(e, -EINVAL, "not a request for an artifact");
+	if (r == 0 && (!jail_object_key_ok(m->key) || !msg_text_ok(m->sha256, sizeof(m->sha256)) ||
+	                      !msg_text_ok(m->type, sizeof(m->type)) || !form_printable(m->type)))
+		r = err_set(e, -EINVAL, "not the key of an artifact");
+	if (r == 0 && m->op == JAIL_OBJECT_PUT)
+		r = check_artifact(c->exec_fd, m->bytes, e);
+	return r < 0 ? r : b->ops->object(b->ctx, m, c, e);
+}
+
+/* That it has come is all there is to know. */
+static int on_alive(struct broker *b, const void *msg, struct broker_call *c, struct err *e)
+{
+	(void)b, (void)msg, (void)c, (void)e;
+	return 0;
+}
+
 /* ---- the table ---- */
 
 enum { ONCE = 1 << 0, LATER = 1 << 1 };
@@ -324,6 +440,13 @@ static const struct row {
         {JAIL_ADOPT, "ADOPT", sizeof(struct jail_simple), BROKER_SERVE, 0, 0, ONCE, on_adopt},
         {JAIL_STDIN_END, "STDIN_END", sizeof(struct jail_simple), SERVING, 0, 0, 0, on_stdin_end},
         {JAIL_SOCKET, "SOCKET", sizeof(struct jail_socket), SERVING, 0, 0, 0, on_socket},
+        {JAIL_REST, "REST", sizeof(struct jail_simple), BROKER_SERVE, 0, 0, LATER, on_rest},
+        {JAIL_CLAIM, "CLAIM", sizeof(struct jail_claim), BROKER_SERVE, 0, 0, 0, on_claim},
+        {JAIL_SNAPSHOT, "SNAPSHOT", sizeof(struct jail_snapshot_ask), BROKER_SERVE, 0, 0, LATER,
+                on_snapshot},
+        {JAIL_HOOK, "HOOK", sizeof(struct jail_hook), BROKER_SERVE, 1, 1, 0, on_hook},
+        {JAIL_OBJECT, "OBJECT", sizeof(struct jail_object), BROKER_SERVE, 0, 1, 0, on_object},
+        {JAIL_ALIVE, "ALIVE", sizeof(struct jail_simple), SERVING, 0, 0, 0, on_alive},
 #undef SERVING
 };
 

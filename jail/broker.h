@@ -54,14 +54,16 @@ struct broker_make {
 	const char *session;           /* valid id, or NULL */
 	const char *run;               /* valid id, or NULL */
 	const char *agent;             /* valid name, or NULL */
+	const char *snapshot;          /* valid name, or NULL */
+	const char *template;          /* likewise */
 	const struct jail_bind *binds; /* below and target are normalised, index is in range */
 	uint32_t nbinds;
 };
 
 /* Each: 0, or -errno with *e, which goes into the reply.  Jail numbers are looked up here.
- * `make`, `session_delete` and `reload` may answer -EINPROGRESS.  `make` has then kept `asked` and
- * taken c->exec_fd, and gives both to broker_receive again; the others send a reply of their own to
- * c->reply.head.req. */
+ * `make`, `session_delete`, `reload`, `rest` and `snapshot` may answer -EINPROGRESS.  `make` has
+ * then kept `asked` and taken c->exec_fd, and gives both to broker_receive again; the others send a
+ * reply of their own to c->reply.head.req. */
 struct broker_ops {
 	int (*hello)(void *ctx, struct broker_call *c, struct err *e);
 	int (*make)(void *ctx, const struct broker_make *m, struct broker_call *c, struct err *e);
@@ -77,6 +79,14 @@ struct broker_ops {
 	int (*adopt)(void *ctx, struct broker_call *c, struct err *e);
 	int (*stdin_end)(void *ctx, uint64_t jail, struct err *e);
 	int (*socket)(void *ctx, const struct jail_socket *m, struct broker_call *c, struct err *e);
+	int (*rest)(void *ctx, uint64_t jail, struct broker_call *c, struct err *e);
+	int (*claim)(void *ctx, const struct jail_claim *m, struct err *e);
+	int (*snapshot)(
+	        void *ctx, const struct jail_snapshot_ask *m, struct broker_call *c, struct err *e);
+	/* c->exec_fd is the sealed body. */
+	int (*hook)(void *ctx, const struct jail_hook *m, struct broker_call *c, struct err *e);
+	/* c->exec_fd is the file of PUT. */
+	int (*object)(void *ctx, const struct jail_object *m, struct broker_call *c, struct err *e);
 };
 
 struct broker {

@@ -29,6 +29,7 @@ enum {
 	REMOVE_WAIT_MS = 2000,      /* a killed jail is empty in 12 ms with 200 processes */
 	WORKERS_MEMORY = 256 << 20, /* listing 200,000 entries needs a few MB */
 	WORKERS_PIDS = 512,
+	MEMORY_PIDS = 1024, /* of a jail that is looked at process by process */
 	LOOK_MS = 1,
 	MOVE_ROUNDS = 500, /* two seconds: the end of a process of gigabytes is half of one */
 	MOVE_PAUSE_MS = 4,
@@ -571,6 +572,37 @@ void cgroup_usage(const struct cgroup *c, struct jail_resources *ret, uint32_t *
 			*ret_oom_kills = (uint32_t)key_value(memory, "oom_kill");
 	}
 	*ret = u;
+}
+
+/* Of a process, from /proc: pages that are in memory. */
+static uint64_t resident(const char *pid)
+{
+	char path[64];
+	auto_free char *text = NULL;
+	(void)snprintf(path, sizeof(path), "/proc/%.20s/statm", pid);
+	if (read_file(AT_FDCWD, path, &text) < 0)
+		return 0; /* it has ended */
+	const char *second = strchr(text, ' ');
+	return second ? strtoull(second, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
+}
+
+uint64_t cgroup_memory(const struct cgroup *c)
+{
+	auto_free char *pids = NULL;
+	auto_free char *stat = NULL;
+	uint64_t now = 0;
+	if (read_file(c->dirfd, "memory.stat", &stat) == 0)
+		return key_value(stat, "anon") + key_value(stat, "shmem");
+	if (read_file(c->dirfd, "cgroup.procs", &pids) < 0)
+		return 0;
+	char *save = NULL;
+	int left = MEMORY_PIDS;
+	for (char *pid = strtok_r(pids, "\n", &save); pid; pid = strtok_r(NULL, "\n", &save)) {
+		if (left-- == 0)
+			return UINT64_MAX;
+		now += resident(pid);
+	}
+	return now;
 }
 
 void cgroup_refused(const struct cgroup *c, uint64_t *ret_forks, uint64_t *ret_cpu_us)

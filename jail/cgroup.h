@@ -83,6 +83,9 @@ MUST_USE int cgroup_wait_empty(const struct cgroup *c, int timeout_ms);
 /* Reads what the kernel counts; fields whose file is missing stay 0.  *ret_oom_kills may be NULL.
  */
 void cgroup_usage(const struct cgroup *c, struct jail_resources *ret, uint32_t *ret_oom_kills);
+/* Bytes that it holds now, files that could be read again left out: by the controller, else the sum
+ * of what its processes have in memory (UINT64_MAX: too many to look at).  0: not known. */
+uint64_t cgroup_memory(const struct cgroup *c);
 /* Forks that pids.max refused, and microseconds that cpu.max held back; 0 without the controller.
  */
 void cgroup_refused(const struct cgroup *c, uint64_t *ret_forks, uint64_t *ret_cpu_us);

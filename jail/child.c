@@ -1,7 +1,9 @@
 #include "jail/child.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/log.h"
 #include "base/mem.h"
+#include "jail/poller.h"
 #include "jail/shut.h"
 
 #include <fcntl.h>
@@ -13,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -47,6 +50,8 @@ static int place_fds(const struct child_spec *s, int *error_fd, struct err *e)
 	if (error_high < 0)
 		return err_errno(e, "error pipe");
 	*error_fd = error_high; /* its old number may be one of those that are placed */
+	if (s->stdin_fd > 0 && dup2(s->stdin_fd, STDIN_FILENO) < 0)
+		return err_errno(e, "stdin");
 	if (s->stdout_fd > 0 && dup2(s->stdout_fd, STDOUT_FILENO) < 0)
 		return err_errno(e, "stdout");
 	if (s->stderr_fd >= 0 && dup2(s->stderr_fd, STDERR_FILENO) < 0)
@@ -194,6 +199,19 @@ int child_reap(struct child *c, int ms)
 		return -ETIME; /* a tracer holds it */
 	fd_close(take_fd(c->pidfd));
 	c->pid = 0;
+	return status;
+}
+
+int child_reap_watched(struct child *c, struct poller *p, struct watch *w)
+{
+	struct err e;
+	watch_fn *ready = w->ready;
+	int pidfd = c->pidfd;
+	poller_remove(p, w);
+	int status = child_reap(c, 0);
+	/* Held by a tracer: looked at again when it lets go. */
+	if (status == -ETIME && poller_add(p, w, pidfd, EPOLLIN, ready, &e) < 0)
+		log_err("a child's end will not be seen: %s", e.text);
 	return status;
 }
 

@@ -23,6 +23,7 @@ struct child_spec {
 	const char *const *argv; /* NULL-terminated */
 	const int *fds;          /* become 3, 4, ...; borrowed */
 	int nfds;
+	int stdin_fd;           /* becomes 0; 0: /dev/null does */
 	int stdout_fd;          /* becomes 1; 0: /dev/null does */
 	int stderr_fd;          /* becomes 2; -1: agentboxd's; child_run has its own */
 	bool own_group;         /* in a process group of its own */
@@ -34,6 +35,9 @@ struct child_spec {
 	 * with which open_by_handle_at finds every file of a file system that one is open of. */
 	bool reads_all;
 };
+
+struct poller;
+struct watch;
 
 struct child {
 	pid_t pid;
@@ -50,6 +54,9 @@ void child_kill(const struct child *c); /* SIGKILL; not running: nothing */
 /* Reaps within `ms` (< 0: without limit) and closes the pidfd.  The wait status (as of waitpid),
  * or -ETIME: still running. */
 int child_reap(struct child *c, int ms);
+/* From within the watch of its pidfd, without waiting.  The watch is taken out before the pidfd is
+ * closed, for another child of ours may have a copy of that; it stays while -ETIME. */
+int child_reap_watched(struct child *c, struct poller *p, struct watch *w);
 /* Start to end within `ms`, then SIGKILL: the wait status, or -errno with *e (-ETIME: killed). What
  * it writes to stderr is appended to `said`, as much as there is room for. */
 MUST_USE int child_run(const struct child_spec *spec, int ms, struct buf *said, struct err *e);

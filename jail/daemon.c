@@ -22,6 +22,8 @@
 #include "jail/privilege.h"
 #include "jail/secrets.h"
 #include "jail/sessions.h"
+#include "jail/snapshots.h"
+#include "jail/surroundings.h"
 #include "jail/sweep.h"
 
 #include <fcntl.h>
@@ -145,6 +147,8 @@ static int load(struct daemon *d, struct err *e)
 	if (!d->policies)
 		return e->code;
 	fd_close(take_fd(d->former_policies));
+	log_use((enum log_format)d->policies->set->config.log_format,
+	        (int)d->policies->set->config.log_level);
 	d->generation = d->policies->set->generation;
 	int secrets = secrets_reload(d, d->policies->set, false, e);
 	if (secrets < 0)
@@ -173,6 +177,22 @@ static int open_harness_dir(const char *path, bool named, struct err *e)
 	return fd < 0 ? err_errno(e, "/dev/null") : take_fd(fd);
 }
 
+/* Made here, so that the supervisor has it when the first agent is installed.  Whether what lies in
+ * it is root's alone is looked at again by each run. */
+static int open_agents(const char *path, struct err *e)
+{
+	bool made = mkdir(path, 0755) == 0;
+	struct err why;
+	auto_close int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd >= 0 && made && fchmod(fd, 0755) < 0) /* whatever the umask is */
+		return err_errno(e, "chmod %s", path);
+	if (fd >= 0 && root_owned(fd, path, &why) == 0)
+		return take_fd(fd);
+	log_warn("agents: %s", fd < 0 ? path : why.text);
+	int none = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	return none < 0 ? err_errno(e, "/dev/null") : none;
+}
+
 /* Where the configuration names none: harnesses/ beside it. */
 static int open_directories(struct daemon *d, struct err *e)
 {
@@ -181,8 +201,9 @@ static int open_directories(struct daemon *d, struct err *e)
 		return err_errno(e, "%s", d->programs.share);
 	const struct daemon_config *c = &d->policies->set->config;
 	const char *config = d->options->config;
-	auto_free char *beside =
-	        xasprintf("%.*s/harnesses", (int)(strrchr(config, '/') - config), config);
+	int dir = (int)(strrchr(config, '/') - config);
+	auto_free char *beside = xasprintf("%.*s/harnesses", dir, config);
+	d->templates = xasprintf("%.*s/templates", dir, config);
 	for (int i = 0; i < HARNESS_DIRS; i++) {
 		bool named = c->harness_dirs[i][0];
 		const char *path = named ? c->harness_dirs[i] : i == 0 ? beside : "";
@@ -190,7 +211,8 @@ static int open_directories(struct daemon *d, struct err *e)
 		if (d->harness_dirs[i] < 0)
 			return err_wrap(e, "directory of harnesses");
 	}
-	return 0;
+	d->agents = open_agents(d->options->agents, e);
+	return d->agents < 0 ? d->agents : 0;
 }
 
 static int load_programs(struct daemon *d, struct err *e)
@@ -199,7 +221,10 @@ static int load_programs(struct daemon *d, struct err *e)
 	if (d->init < 0)
 		return d->init;
 	d->worker = launch_load(AT_FDCWD, d->programs.worker, e);
-	return d->worker < 0 ? d->worker : programs_same_build(&d->programs, e);
+	if (d->worker < 0)
+		return d->worker;
+	d->acp = launch_load(AT_FDCWD, d->programs.acp, e);
+	return d->acp < 0 ? d->acp : programs_same_build(&d->programs, e);
 }
 
 /* ---- birth ---- */
@@ -208,6 +233,7 @@ static void on_signal(struct watch *w, uint32_t events);
 static bool on_idle(void *ctx);
 static void on_stop_alarm(struct alarm *a);
 static void on_idle_alarm(struct alarm *a);
+static void on_watchdog(struct alarm *a);
 
 static void blank(struct daemon *d, const struct options *o)
 {
@@ -216,7 +242,8 @@ static void blank(struct daemon *d, const struct options *o)
 	d->since_ms = clock_wall_ms();
 	d->listener = (struct listener)LISTENER_NONE;
 	secrets_mind(d);
-	d->poller.epfd = d->signals = d->secrets = d->init = d->worker = d->share = -1;
+	d->poller.epfd = d->signals = d->secrets = d->init = d->worker = d->acp = -1;
+	d->share = d->agents = -1;
 	d->former_policies = -1;
 	d->leases.fd = d->tree.dirfd = d->tree.workers = -1;
 	d->state = (struct state)STATE_NONE;
@@ -225,15 +252,20 @@ static void blank(struct daemon *d, const struct options *o)
 		d->harness_dirs[i] = -1;
 	service_init(&d->supervisor);
 	service_init(&d->egress);
+	service_init(&d->listener_service);
+	remote_init(&d->remote);
 	for (int i = 0; i < EGRESS_PLACES; i++)
 		service_init(&d->drains[i]);
 	list_init(&d->events);
 	list_init(&d->deletes);
+	list_init(&d->hook_commands);
 	alarm_init(&d->stop_alarm, on_stop_alarm);
 	alarm_init(&d->refill_alarm, on_idle_alarm);
 	alarm_init(&d->leftover_alarm, on_idle_alarm);
+	alarm_init(&d->watchdog_alarm, on_watchdog);
 	reaper_init(&d->reaper, &d->poller);
 	daemon_init_trash(d);
+	snapshots_init(d);
 	upgrade_init(d);
 	reload_init(d);
 	pool_init(&d->pool, &d->leases, &d->tree);
@@ -276,19 +308,36 @@ static int open_inside(struct daemon *d, struct err *e)
 static int open_outside(struct daemon *d, struct err *e)
 {
 	if (d->listener.fd < 0) {
-		int r = listen_make(
+		int made = listen_make(
 		        &d->listener, d->options->socket, d->policies->set->config.socket_gid, e);
-		if (r < 0)
-			return r;
+		if (made < 0)
+			return made;
 	}
+	int r = remote_pair(&d->remote, e);
+	if (r == 0)
+		r = remote_bind(&d->remote, &d->policies->set->config, e);
+	if (r < 0 && !d->resumed) /* else the jails would pay for it; peers_start says it */
+		return r;
 	pool_reset(&d->pool, d->policies);
 	secrets_follow(d);
 	d->poller.idle = on_idle;
 	d->poller.ctx = d;
 	peers_init(d);
+	snapshots_sweep(d);
 	if (trash_waits(&d->state))
 		daemon_empty_trash(d);
 	return poller_add(&d->poller, &d->signals_watch, d->signals, EPOLLIN, on_signal, e);
+}
+
+/* All that is missing, and not one after the other. */
+static int look_around(struct err *e)
+{
+	auto_buf struct buf missing = BUF_INIT(SAID_MAX);
+	int r = surroundings_check(&missing, e);
+	if (missing.len > 0)
+		log_err("what jails need is missing here:");
+	daemon_log_lines(LOG_LEVEL_ERR, &missing, "");
+	return r;
 }
 
 int daemon_open(struct daemon *d, const struct options *o, struct err *e)
@@ -313,6 +362,8 @@ int daemon_open(struct daemon *d, const struct options *o, struct err *e)
 	if (r == 0)
 		r = upgrade_take_over(d, e);
 	d->resumed = r > 0;
+	if (r == 0)
+		r = look_around(e);
 	if (r >= 0)
 		r = open_inside(d, e);
 	if (r == 0)
@@ -371,6 +422,7 @@ static void begin_stop(struct daemon *d)
 	broker_drain(&d->broker);
 	service_stop(&d->supervisor);
 	service_stop(&d->egress);
+	service_stop(&d->listener_service);
 	alarm_set(&d->poller, &d->stop_alarm, STOP_PATIENCE_MS);
 	struct jail_simple m = {.head.type = JAIL_STOP};
 	service_send(&d->supervisor, &m, sizeof(m), NULL, 0);
@@ -424,8 +476,18 @@ static void on_signal(struct watch *w, uint32_t events)
 	}
 }
 
+/* That this loop goes round; for its children see service.h. */
+static void on_watchdog(struct alarm *a)
+{
+	struct daemon *d = container_of(a, struct daemon, watchdog_alarm);
+	notify_alive(&d->notify);
+	alarm_set(&d->poller, a, (int64_t)(d->notify.watchdog_us / 2000)); /* half of it, in ms */
+}
+
 int daemon_run(struct daemon *d, struct err *e)
 {
+	if (d->notify.watchdog_us > 0)
+		on_watchdog(&d->watchdog_alarm);
 	int r = peers_start(d, e);
 	return r < 0 ? r : poller_run(&d->poller, e);
 }
@@ -452,6 +514,9 @@ void daemon_close(struct daemon *d)
 {
 	service_stop(&d->supervisor);
 	service_stop(&d->egress);
+	service_stop(&d->listener_service);
+	service_done(&d->listener_service);
+	remote_done(&d->remote);
 	service_done(&d->supervisor);
 	laters_drop(&d->laters);
 	jails_done(&d->jails);
@@ -465,6 +530,8 @@ void daemon_close(struct daemon *d)
 	upgrade_done(d);
 	reload_done(d);
 	deletes_done(d);
+	snapshots_done(d);
+	hook_commands_done(d);
 	daemon_leave_trash(d); /* what is left is emptied at the next start */
 	reaper_drop(&d->reaper, REAP_MS);
 	listen_close(&d->listener);
@@ -474,8 +541,11 @@ void daemon_close(struct daemon *d)
 	for (size_t i = 0; d->exposed[i]; i++)
 		free(d->exposed[i]);
 	free(d->credentials);
+	free(d->templates);
 	fd_close(d->share);
+	fd_close(d->agents);
 	fd_close(d->init);
+	fd_close(d->acp);
 	fd_close(d->worker);
 	secrets_forget(d);
 	fd_close(d->secrets);

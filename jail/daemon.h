@@ -4,8 +4,8 @@
  * main() opens it, runs its loop and closes it.  daemon.c: birth and death.
  * trash.c: what was deleted.  deletes.c: what is being deleted.  prove.c: what the host has.
  * reload.c: what root has changed.  rotation.c: secrets that change.  peers.c: supervisor and
- * egress.  peers_egress.c: egress alone.  requests.c: what the supervisor may ask for.
- * upgrade.c: the next agentboxd in this one's place.
+ * egress.  peers_egress.c: egress alone.  peers_listener.c: the listener.  requests.c: what the
+ * supervisor may ask for. upgrade.c: the next agentboxd in this one's place.
  */
 #ifndef JAIL_DAEMON_H
 #define JAIL_DAEMON_H
@@ -29,6 +29,7 @@
 #include "jail/poller.h"
 #include "jail/pool.h"
 #include "jail/reaper.h"
+#include "jail/remote.h"
 #include "jail/service.h"
 #include "jail/upgrade.h"
 #include "policy/ledger.h"
@@ -37,12 +38,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { HARNESS_DIRS = CHILD_FDS - CHILD_HARNESS_DIRS };
+enum { HARNESS_DIRS = CHILD_AGENTS - CHILD_HARNESS_DIRS };
 
 /* Command lines of the services, owned here because a restart needs them. */
 struct daemon_argv {
 	char uid[16], gid[16];
-	const char *argv[10];
+	const char *argv[12];
 };
 
 /* Those that finish what was open when they were replaced, and one more that is told to end. */
@@ -88,6 +89,7 @@ struct daemon {
 	const struct options *options; /* borrowed: for its life */
 	struct notify notify;
 	struct listener listener;
+	struct remote remote; /* addresses of TCP */
 	struct poller poller;
 	int signals; /* owned signalfd */
 	struct watch signals_watch;
@@ -107,9 +109,11 @@ struct daemon {
 	struct alarm secrets_alarm; /* after a change, when there was time for more of them */
 	char *exposed[POLICY_EXPOSED + 1]; /* owned "K=V" for the supervisor, NULL-terminated */
 
-	int init, worker;               /* owned memfds of the programs */
+	int init, worker, acp;          /* owned memfds of the programs */
 	int share;                      /* owned directory */
 	int harness_dirs[HARNESS_DIRS]; /* owned */
+	int agents;                     /* owned directory of installed agents */
+	char *templates;                /* owned path: what harnesses' workspace.template is in */
 
 	struct closer closer;
 	struct reaper reaper; /* killed, and not gone yet */
@@ -124,7 +128,8 @@ struct daemon {
 	bool adopted;                         /* the supervisor was told of the jails */
 	struct list events;                   /* of struct kept_event: for the next supervisor */
 	unsigned nevents;
-	struct daemon_argv supervisor_argv, egress_argv;
+	struct service listener_service; /* agentbox-listener, where there is `listen` */
+	struct daemon_argv supervisor_argv, egress_argv, listener_argv;
 	int64_t supervisor_ended_ms;
 	enum jail_former former;     /* what the next supervisor finds */
 	bool abandoning;             /* abandon_alarm is set */
@@ -134,8 +139,14 @@ struct daemon {
 	bool renewing;               /* it will be told, or was */
 	bool handing_over;           /* it was told */
 
-	struct list deletes; /* of what deletes.c keeps of each */
-	struct job trash;    /* empties the trash, one at a time */
+	struct list hook_commands; /* of what hook_commands.c keeps of each */
+	struct list deletes;       /* of what deletes.c keeps of each */
+	struct {
+		struct list works;  /* of what snapshots.c keeps of each */
+		unsigned nameless;  /* layers without a name that sessions stand on */
+		struct alarm again; /* to sweep, where something held a layer */
+	} snapshots;
+	struct job trash; /* empties the trash, one at a time */
 	struct watch trash_watch;
 	bool trash_again;
 	struct alarm trash_alarm; /* after it failed */
@@ -152,6 +163,7 @@ struct daemon {
 	struct alarm stop_alarm;     /* patience with the supervisor, then with the jails */
 	struct alarm refill_alarm;   /* of the pool, after the jail just made had its moment */
 	struct alarm leftover_alarm; /* of cgroups that could not be removed */
+	struct alarm watchdog_alarm; /* the service manager is to hear of us */
 	bool killing;                /* patience is over */
 };
 
@@ -183,6 +195,13 @@ void daemon_init_trash(struct daemon *d);
 void daemon_empty_trash(struct daemon *d);
 void daemon_empty_trash_later(struct daemon *d);
 void daemon_leave_trash(struct daemon *d); /* its child is ended */
+
+/* ---- hook_commands.c: root's commands that are told of runs ---- */
+
+/* Takes `body`. */
+MUST_USE int hook_commands_begin(
+        struct daemon *d, const struct jail_hook *asked, int body, struct err *e);
+void hook_commands_done(struct daemon *d); /* what runs is killed: whoever asked asks again */
 
 /* ---- deletes.c: sessions that are renamed into the trash ---- */
 
@@ -247,15 +266,23 @@ void peers_tell_secrets(struct daemon *d);
 /* To a request whose reply was to come later; e->code 0: it is done, or will be by the next
  * supervisor (daemon_renew). */
 void peers_reply(struct daemon *d, uint64_t req, const struct err *e);
+/* With a descriptor, which is not taken. */
+void peers_reply_with(struct daemon *d, uint64_t req, const struct err *e, int fd);
+/* Takes `body`. */
+MUST_USE int peers_tell_hook(
+        struct daemon *d, const struct jail_hook *asked, int body, struct err *e);
+/* Likewise; fd: -1 where none goes along. */
+MUST_USE int peers_tell_object(
+        struct daemon *d, const struct jail_object *asked, int fd, struct err *e);
 MUST_USE int peers_tell_jail(struct daemon *d, struct jail *j, struct err *e);
 struct jail_exited peers_exited(const struct jail *j, const struct init_exited *m);
 extern const struct jails_news peers_news;
 
 /* ---- peers_egress.c ---- */
 
-void peers_init_egress(struct daemon *d, const char *level);
-void peers_fill_argv(
-        struct daemon_argv *a, const char *name, uint32_t uid, uint32_t gid, const char *level);
+void peers_init_egress(struct daemon *d);
+void peers_fill_argv(const struct daemon *d, struct daemon_argv *a, const char *name, uint32_t uid,
+        uint32_t gid);
 void peers_resume_egress(struct daemon *d); /* those that a former agentboxd had */
 /* Another is started; this one accepts nothing more and ends when what is open has ended. */
 void peers_drain_egress(struct daemon *d);
@@ -265,6 +292,12 @@ void peers_keep_event(struct daemon *d, const struct jail_egress *m);
 void peers_tell_kept(struct daemon *d);                 /* of the jails that were just told */
 void peers_tell_lost(struct daemon *d, struct jail *j); /* how many events were not kept */
 void peers_forget_events(struct daemon *d);
+
+/* ---- peers_listener.c ---- */
+
+void peers_init_listener(struct daemon *d);
+/* Binds and serves what root's `listen` has now; -errno names what cannot be, the rest is. */
+MUST_USE int peers_follow_listen(struct daemon *d, struct err *e);
 
 /* ---- requests.c ---- */
 

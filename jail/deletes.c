@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "jail/daemon.h"
 #include "jail/sessions.h"
+#include "jail/snapshots.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +45,7 @@ static void on_ended(struct watch *w, uint32_t events)
 	(void)events;
 	struct deletion *x = container_of(w, struct deletion, ended);
 	struct daemon *d = x->d;
-	int status = child_reap(&x->job.child, 0);
+	int status = child_reap_watched(&x->job.child, &d->poller, w);
 	if (status == -ETIME)
 		return;
 	struct job_out out;
@@ -55,8 +56,10 @@ static void on_ended(struct watch *w, uint32_t events)
 		peers_reply(d, x->req, &e);
 	free_deletion(x);
 	/* Also after one that could not say how it went: it may have put something there. */
-	if (!d->stopping)
-		daemon_empty_trash(d);
+	if (d->stopping)
+		return;
+	daemon_empty_trash(d);
+	snapshots_session_gone(d);
 }
 
 int deletes_begin(struct daemon *d, const char *session, uint64_t req, struct err *e)

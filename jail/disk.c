@@ -111,6 +111,7 @@ void disk_done(struct disk *k, const struct closer *closer)
 {
 	fd_close(take_fd(k->workspace));
 	fd_close(take_fd(k->home));
+	fd_close(take_fd(k->lower));
 	if (k->tree >= 0)
 		closer_give(closer, take_fd(k->tree));
 }

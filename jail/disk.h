@@ -16,10 +16,11 @@
 
 struct disk {
 	enum jail_disk method;
-	int workspace, home;    /* owned: the directories */
-	int tree;               /* owned: IMAGE: the root, detached, -1 */
-	int memory[2];          /* borrowed: TMPFS: home and workspace */
-	int state;              /* borrowed: QUOTA: a descriptor of the file system */
+	int workspace, home; /* owned: the directories */
+	int lower;     /* owned: what the workspace stands on (merge.h), until it is launched; -1 */
+	int tree;      /* owned: IMAGE: the root, detached, -1 */
+	int memory[2]; /* borrowed: TMPFS: home and workspace */
+	int state;     /* borrowed: QUOTA: a descriptor of the file system */
 	uint32_t project;       /* QUOTA */
 	uint64_t bytes, inodes; /* limits in force, 0: none */
 	uint64_t used_bytes, peak_bytes, peak_inodes, left_bytes;
@@ -28,7 +29,8 @@ struct disk {
 };
 #define DISK_NONE                                                                                  \
 	{                                                                                          \
-		.workspace = -1, .home = -1, .tree = -1, .memory = {-1, -1}, .state = -1           \
+		.workspace = -1, .home = -1, .lower = -1, .tree = -1, .memory = {-1, -1},          \
+		.state = -1                                                                        \
 	}
 
 static inline uint64_t disk_left(uint64_t limit, uint64_t used)

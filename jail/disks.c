@@ -238,7 +238,7 @@ static int work_count(const void *arg, struct job_out *out, struct err *e)
 
 static int step_open(const struct disks *d, struct disks_job *job, struct err *e)
 {
-	const int keep[] = {d->state->sessions, d->state->trash};
+	const int keep[] = {d->state->sessions, d->state->trash, d->state->snapshots};
 	const struct opening o = {d, &job->ask};
 	const struct job_spec spec = {work_open, &o, keep, ARRAY_LEN(keep)};
 	job->step = DISKS_OPEN;

@@ -39,6 +39,7 @@ struct disks {
 	enum jail_disk method;     /* for sessions with a limit; NONE: `why` */
 	struct err why;            /* why there is no project quota, and why no image */
 	const char *mke2fs;        /* static */
+	const char *templates;     /* borrowed: root's directory of them */
 };
 
 /* Tries what there is; never fails.  Waits for the disk and for mke2fs. */
@@ -55,12 +56,14 @@ bool disks_room(const struct disks *d, uint64_t promised);
 
 struct disks_ask {
 	char session[ID_MAX];
-	struct limits limits;  /* after narrowing */
-	struct limits ceiling; /* the policy's: later runs may have more */
-	uint64_t promised;     /* to living jails, not yet used */
-	bool may_be_lost;      /* memory is better than no limit */
-	bool required;         /* no run without its limits, whatever the host has */
-	bool as_it_is;         /* without limits that it does not have already */
+	char snapshot[NAME_MAX_LEN]; /* "" or what it stands on, if nothing is there yet */
+	char template[NAME_MAX_LEN]; /* "" or what is copied into it then (copy.h) */
+	struct limits limits;        /* after narrowing */
+	struct limits ceiling;       /* the policy's: later runs may have more */
+	uint64_t promised;           /* to living jails, not yet used */
+	bool may_be_lost;            /* memory is better than no limit */
+	bool required;               /* no run without its limits, whatever the host has */
+	bool as_it_is;               /* without limits that it does not have already */
 };
 
 /* What is going on with a session's files until they can be used. */

@@ -37,7 +37,9 @@
 enum {
 	CONTROL = 3,
 	EXECS = 256,     /* programs alive at once, started by requests */
-	REQUEST_FDS = 4, /* exec memfd, stdin, stdout, stderr */
+	REQUEST_FDS = 6, /* exec memfd, stdin, stdout, stderr; a program; variables */
+	REQUEST_FDS_MIN = 4,
+	PROGRAM_FD = 3, /* after fork, where the program is until it is exec'd */
 	PATH_BUF = 4096,
 };
 
@@ -139,6 +141,14 @@ static int drop_caps(const struct request *r)
 	return set_caps(CAPS_PACKAGES);
 }
 
+/* agentbox-acp, which starts argv[0] as it finds it; one that cannot be started is told as if it
+ * were started here. */
+static void exec_acp(const struct request *r)
+{
+	if (!strchr(r->argv[0], '/') || access(r->argv[0], X_OK) == 0)
+		syscall(SYS_execveat, PROGRAM_FD, "", r->argv, r->env, AT_EMPTY_PATH);
+}
+
 /* As execvp, but in the PATH of the environment given, and never through a shell. */
 static void exec_program(const struct request *r)
 {
@@ -192,9 +202,15 @@ static _Noreturn __attribute__((noinline)) void child(struct request *r)
 		fail(r, INIT_STAGE_CAPS);
 	if (chdir(r->cwd) < 0)
 		fail(r, INIT_STAGE_CWD);
-	if (syscall(SYS_close_range, 3, ~0U, 0) < 0)
+	bool acp = r->m.flags & INIT_EXEC_ACP;
+	if (acp && dup3(r->fds[4], PROGRAM_FD, O_CLOEXEC) < 0)
 		fail(r, INIT_STAGE_STDIO);
-	exec_program(r);
+	if (syscall(SYS_close_range, acp ? PROGRAM_FD + 1 : PROGRAM_FD, ~0U, 0) < 0)
+		fail(r, INIT_STAGE_STDIO);
+	if (acp)
+		exec_acp(r);
+	else
+		exec_program(r);
 	fail(r, INIT_STAGE_EXEC);
 }
 
@@ -223,9 +239,41 @@ static pid_t spawn(struct request *r)
 	return 0;
 }
 
+static int fds_of(const struct init_exec *m)
+{
+	return REQUEST_FDS_MIN + !!(m->flags & INIT_EXEC_ACP) + !!(m->flags & INIT_EXEC_GIVEN);
+}
+
+/* In place of one of that name, or behind the others. */
+static void put_env(char **env, char *pair)
+{
+	size_t name = strcspn(pair, "="), i = 0;
+	while (env[i] && !(strncmp(env[i], pair, name) == 0 && env[i][name] == '='))
+		i++;
+	if (!env[i])
+		env[i + 1] = NULL;
+	env[i] = pair;
+}
+
+/* Those pages are the child's until its exec, and nobody's afterwards. */
+static char given[INIT_GIVEN_BYTES];
+
+static int take_given(const struct request *r)
+{
+	if (!(r->m.flags & INIT_EXEC_GIVEN))
+		return 0;
+	ssize_t n = pread(r->fds[fds_of(&r->m) - 1], given, sizeof(given) - 1, 0);
+	if (n <= 0 || given[n - 1] != '\0')
+		return -1;
+	int count = 0;
+	for (char *p = given; p < given + n && count < INIT_GIVEN; p += strlen(p) + 1, count++)
+		put_env(r->env, p);
+	return 0;
+}
+
 static pid_t map_and_spawn(struct request *r)
 {
-	static char *argv[LIMIT_EXEC_ARGS + 1], *env[LIMIT_EXEC_ENVS + 1];
+	static char *argv[LIMIT_EXEC_ARGS + 1], *env[LIMIT_EXEC_ENVS + INIT_GIVEN + 1];
 	struct stat st;
 	r->stage = INIT_STAGE_REQUEST;
 	r->error = EBADMSG;
@@ -244,16 +292,17 @@ static pid_t map_and_spawn(struct request *r)
 	pid_t pid = 0;
 	r->argv = argv;
 	r->env = env;
-	if (exec_unpack(p, n, argv, env, &r->cwd) == 0) {
+	if (exec_unpack(p, n, argv, env, &r->cwd) == 0 && take_given(r) == 0) {
 		r->stage = INIT_STAGE_NONE;
 		r->error = 0;
 		pid = spawn(r);
+		explicit_bzero(given, sizeof(given));
 	}
 	munmap(p, n);
 	return pid;
 }
 
-static void start(const struct init_exec *m, const int fds[REQUEST_FDS])
+static void start(const struct init_exec *m, const int *fds, int nfds)
 {
 	struct request *r = request;
 	if (request_error) {
@@ -264,7 +313,7 @@ static void start(const struct init_exec *m, const int fds[REQUEST_FDS])
 		return;
 	}
 	*r = (struct request){.m = *m};
-	memcpy(r->fds, fds, sizeof(r->fds));
+	memcpy(r->fds, fds, (size_t)nfds * sizeof(r->fds[0]));
 	int slot = 0;
 	while (slot < EXECS && running[slot].pid)
 		slot++;
@@ -292,8 +341,8 @@ static void serve(const union packet *p, size_t n, const int *fds, int nfds)
 {
 	if (n < sizeof(p->head) || p->head.magic != MSG_MAGIC || p->head.size != n)
 		return;
-	if (p->head.type == INIT_EXEC && n == sizeof(p->exec) && nfds == REQUEST_FDS)
-		start(&p->exec, fds);
+	if (p->head.type == INIT_EXEC && n == sizeof(p->exec) && nfds == fds_of(&p->exec))
+		start(&p->exec, fds, nfds);
 	else if (p->head.type == INIT_SIGNAL && n == sizeof(p->signal))
 		forward_signal(&p->signal);
 	else if (p->head.type == INIT_KILL_ALL)

@@ -164,10 +164,9 @@ static void on_ballast(struct watch *w, uint32_t events)
 {
 	(void)events;
 	struct jail *j = container_of(w, struct jail, ballast_ended);
-	int status = child_reap(&j->ballast.child, 0);
+	int status = child_reap_watched(&j->ballast.child, poller_of(j), w);
 	if (status == -ETIME)
 		return;
-	poller_remove(poller_of(j), w);
 	struct job_out out;
 	struct err e;
 	int r = job_end(&j->ballast, status, &out, &e);
@@ -251,11 +250,49 @@ static void settle(struct jail *j)
 		become_dead(j);
 }
 
+/* ---- between two runs ---- */
+
+static void rested(struct jail *j)
+{
+	if (!j->rest_waits)
+		return;
+	j->rest_waits = false;
+	alarm_clear(&j->recheck);
+	j->table->news->rested(j->table->ctx, j);
+}
+
+bool jails_rest(struct jail *j, uint64_t req)
+{
+	j->resting = true;
+	j->rest_req = req;
+	j->rest_waits = j->table->news->settling(j->table->ctx, j);
+	j->has_egress = false;
+	if (j->rest_waits)
+		alarm_set(poller_of(j), &j->recheck, SETTLE_MS);
+	return j->rest_waits;
+}
+
+void jails_claim(struct jail *j, const struct jail_claim *m)
+{
+	j->resting = false;
+	j->claimed = true;
+	memcpy(j->run, m->run, sizeof(j->run));
+	memcpy(j->user, m->purse.user, sizeof(j->user));
+	j->budget = m->purse.run;
+	j->tokens = (struct tokens){0};
+	j->spent = (struct spending){0};
+	j->limits_met = j->disk.told = 0;
+}
+
 void jails_settled(struct jails *t, uint64_t id)
 {
 	struct jail *j = t->slots[id % LIMIT_JAILS];
-	if (j && j->id == id && j->settling && j->state != JAILS_DEAD)
+	if (!j || j->id != id)
+		return;
+	if (j->settling && j->state != JAILS_DEAD)
 		become_dead(j);
+	else
+		rested(j);
 }
 
 void jails_settle_all(struct jails *t)
@@ -270,6 +307,7 @@ static void look_for_end(struct jail *j)
 {
 	if (j->settling)
 		return;
+	rested(j);
 	int left = cgroup_populated(&j->l.kit->cgroup);
 	/* What cannot be read may hold anything; only a cgroup that is gone (ENODEV) is empty. */
 	if (left == 1 || (left < 0 && left != -ENODEV)) {
@@ -285,7 +323,9 @@ static void on_recheck(struct alarm *a)
 	struct jail *j = container_of(a, struct jail, recheck);
 	if (j->settling)
 		become_dead(j);
-	else
+	else if (j->rest_waits)
+		rested(j);
+	else if (j->state != JAILS_LIVE)
 		look_for_end(j);
 }
 
@@ -524,6 +564,13 @@ void jails_count(const struct jail *j, struct jail_resources *r)
 	r->inodes_peak = j->disk.peak_inodes;
 }
 
+void jails_use(const struct jail *j, struct jail_reply *ret)
+{
+	cgroup_usage(&j->l.kit->cgroup, &ret->resources, NULL);
+	jails_count(j, &ret->resources);
+	ret->memory_bytes = cgroup_memory(&j->l.kit->cgroup);
+}
+
 uint64_t jails_promised(const struct jails *t)
 {
 	uint64_t sum = 0;
@@ -620,6 +667,7 @@ unsigned jails_orphan(struct jails *t, bool all)
 		struct jail *j = t->slots[i];
 		if (!j || j->orphaned)
 			continue;
+		j->rest_waits = false; /* nobody waits for it */
 		if (!all && j->run[0]) {
 			kept++;
 			if (j->state == JAILS_LIVE)

@@ -46,6 +46,10 @@ struct jail {
 	char run[ID_MAX];          /* "": it ends with its supervisor */
 	uint64_t program;          /* number of the run's own program, 0: not started yet */
 	struct launch_stdio kept;  /* owned: of that program, for the next supervisor */
+	bool resting;              /* its run is over, the program waits for another */
+	bool claimed;              /* and had others before this one, or none at first */
+	bool rest_waits;           /* jails_news.rested is to come */
+	uint64_t rest_req;         /* the request that it answers */
 	bool exited, gone;         /* these were told: */
 	struct init_exited how;    /* of that program */
 	struct jail_gone end;
@@ -56,9 +60,12 @@ struct jail {
 	int64_t untaken_ms;    /* monotonic: since when */
 	struct alarm take;     /* looks whether it has */
 	uint64_t egress_bytes;
-	char user[ACCOUNT_ID]; /* "" or whose account it spends from */
-	struct budget budget;  /* narrower than the policy's, of the run */
-	struct tokens tokens;  /* what it has used: */
+	char user[ACCOUNT_ID];   /* "" or whose account it spends from */
+	struct budget budget;    /* narrower than the policy's, of the run */
+	struct outlets outlets;  /* likewise: what goes out of it, and which secrets come in */
+	struct veil veil;        /* of the secrets that came in */
+	struct jail_keeps keeps; /* what its program cannot write */
+	struct tokens tokens;    /* what it has used: */
 	struct spending spent;
 	bool has_egress;      /* egress was told of it */
 	uint32_t events_lost; /* of egress, that were not told */
@@ -79,6 +86,8 @@ struct jails_news {
 	/* Nothing lives in it.  True: jails_settled is to come before it is told gone. */
 	bool (*settling)(void *ctx, struct jail *j);
 	void (*gone)(void *ctx, struct jail *j, const struct jail_gone *m);
+	/* All that went out of a jail that rests is told. */
+	void (*rested)(void *ctx, struct jail *j);
 	/* A limit of the disk was met for the first time. */
 	void (*limit)(void *ctx, struct jail *j, enum jail_limit_kind kind, uint64_t value);
 	/* After the last descriptor of it is closed: the uid block is free. */
@@ -116,12 +125,19 @@ MUST_USE int jails_find(struct jails *t, uint64_t id, struct jail **ret, struct 
 struct jail *jails_with_session(struct jails *t, const char *session);
 /* Fills in what is counted here and not by the cgroup. */
 void jails_count(const struct jail *j, struct jail_resources *r);
+/* All of that, what the cgroup counts, and the memory it holds now. */
+void jails_use(const struct jail *j, struct jail_reply *ret);
 /* Bytes that living jails may still write, by the limits of their disks. */
 uint64_t jails_promised(const struct jails *t);
 /* PID 1 was asked to start one more program.  If it does not take the request the end of that
  * program is told after a while (ETIMEDOUT). */
 void jails_asked(struct jail *j);
 void jails_kill(struct jail *j);
+/* Its run is over: from now on nothing goes in or out.  True: jails_news.rested tells when all that
+ * did is told. */
+MUST_USE bool jails_rest(struct jail *j, uint64_t req);
+/* Another run's: what counts by the run begins anew. */
+void jails_claim(struct jail *j, const struct jail_claim *m);
 /* Nothing more will be heard of that jail from egress. */
 void jails_settled(struct jails *t, uint64_t id);
 void jails_settle_all(struct jails *t); /* egress itself is gone */

@@ -17,7 +17,7 @@
 
 #include <stddef.h>
 
-enum { JOB_FDS = 6, JOB_BYTES = 2048, JOB_KEEP = 8 };
+enum { JOB_FDS = 7, JOB_BYTES = 2048, JOB_KEEP = 8 };
 
 struct job_out {
 	int fds[JOB_FDS]; /* owned, -1: none */
@@ -26,7 +26,7 @@ struct job_out {
 };
 #define JOB_OUT_NONE                                                                               \
 	{                                                                                          \
-		.fds = { -1, -1, -1, -1, -1, -1 }                                                  \
+		.fds = { -1, -1, -1, -1, -1, -1, -1 }                                              \
 	}
 void job_out_close(struct job_out *o); /* the descriptors nobody took */
 #define auto_job_out __attribute__((cleanup(job_out_close)))

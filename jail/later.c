@@ -83,7 +83,8 @@ static void next_step(struct later *l, int status)
 	alarm_clear(&l->look);
 	l->job.ask.promised = all->promised(all->ctx);
 	int r = -EINPROGRESS; /* what was killed and still works on the files is waited for */
-	if (l->job.step != DISKS_WAIT || !reaper_holds(all->reaper, l->job.ask.session))
+	if (l->job.step != DISKS_WAIT || !(reaper_holds(all->reaper, l->job.ask.session) ||
+	                                         all->used(all->ctx, l->job.ask.session)))
 		r = disks_job_next(all->disks, &l->job, status, &l->opened, &l->failed);
 	if (r == -EINPROGRESS)
 		r = wait_for(l, &l->failed);
@@ -104,7 +105,7 @@ static void on_ended(struct watch *w, uint32_t events)
 	(void)events;
 	struct later *l = container_of(w, struct later, ended);
 	struct child *c = &l->job.job.child;
-	int status = child_reap(c, 0);
+	int status = child_reap_watched(c, l->all->poller, w);
 	if (status != -ETIME)
 		next_step(l, status);
 }

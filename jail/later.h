@@ -28,8 +28,9 @@ struct laters {
 	/* Asks again; msg is valid for the call, exec_fd is taken.  Then laters_outcome tells what
 	 * became of the files. */
 	void (*again)(void *ctx, const struct jail_make *msg, int exec_fd);
-	uint64_t (*promised)(void *ctx); /* as disks_ask.promised */
-	const struct disks *disks;       /* borrowed, as the next two */
+	uint64_t (*promised)(void *ctx);              /* as disks_ask.promised */
+	bool (*used)(void *ctx, const char *session); /* something lives in a jail of it */
+	const struct disks *disks;                    /* borrowed, as the next two */
 	struct reaper *reaper;
 	const struct closer *closer; /* NULL until set */
 	void *ctx;

@@ -107,8 +107,16 @@ int launch_exec(const struct launched *j, const struct launch_program *p, struct
 		m.flags |= INIT_EXEC_TTY;
 	if (root && j->policy_flags & POLICY_INNER_ROOT_PACKAGES)
 		m.flags |= INIT_EXEC_PACKAGES;
-	int fds[] = {p->memfd, s.theirs[0], s.theirs[1], s.theirs[2]};
-	r = msg_send(j->control, &m, sizeof(m), fds, ARRAY_LEN(fds));
+	int fds[6] = {p->memfd, s.theirs[0], s.theirs[1], s.theirs[2]}, nfds = 4;
+	if (p->flags & JAIL_MAKE_ACP) {
+		m.flags |= INIT_EXEC_ACP;
+		fds[nfds++] = p->acp;
+	}
+	if (p->flags & JAIL_MAKE_SECRETS) {
+		m.flags |= INIT_EXEC_GIVEN;
+		fds[nfds++] = p->given;
+	}
+	r = msg_send(j->control, &m, sizeof(m), fds, nfds);
 	if (r < 0)
 		return err_set(e, r, "the jail's PID 1 cannot be asked: %s", strerror(-r));
 	ret->in = take_fd(s.ours[0]);

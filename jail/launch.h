@@ -44,7 +44,9 @@ void launch_stdio_close(struct launch_stdio *s);
 struct launch_program {
 	uint64_t exec;  /* number within the jail, comes back in INIT_EXITED */
 	int memfd;      /* borrowed */
-	uint32_t flags; /* JAIL_MAKE_TTY, JAIL_MAKE_ROOT */
+	uint32_t flags; /* JAIL_MAKE_TTY, JAIL_MAKE_ROOT, JAIL_MAKE_ACP, JAIL_MAKE_SECRETS */
+	int acp;        /* with JAIL_MAKE_ACP: launch_load("agentbox-acp"); borrowed */
+	int given;      /* with JAIL_MAKE_SECRETS: of given.h; borrowed */
 };
 
 struct launch_bind {
@@ -59,7 +61,8 @@ struct launch_spec {
 	const struct template *root;
 	struct kit *kit; /* takes: freed on failure, in launched.kit on success */
 	int workspace,
-	        home; /* directories stored under ID_STORE_BASE ids, or -1: tmpfs; borrowed */
+	        home;     /* directories stored under ID_STORE_BASE ids, or -1: tmpfs; borrowed */
+	const int *lower; /* what the workspace stands on (merge.h), or NULL */
 	const int *session_mounts; /* {home, workspace}: those directories as detached mounts, used
 	                              up; NULL: the directories are cloned */
 	bool disk_held;            /* they have the limits of disk and inodes */

@@ -1,10 +1,10 @@
 #include "jail/layout.h"
+#include "base/dir.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "jail/child.h"
 #include "proto/build.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
@@ -64,9 +64,11 @@ static int find_programs(struct programs *p, const char *own, const char *libexe
 	        {"agentbox-policyc", &p->policyc},
 	        {"agentbox-supervisor", &p->supervisor},
 	        {"agentbox-egress", &p->egress},
+	        {"agentbox-listener", &p->listener},
 	        {"agentbox-authority", &p->authority},
 	        {"agentbox-init", &p->init},
 	        {"agentbox-worker", &p->worker},
+	        {"agentbox-acp", &p->acp},
 	        {"agentbox-canary", &p->canary},
 	};
 	for (size_t i = 0; i < ARRAY_LEN(wanted); i++) {
@@ -131,7 +133,9 @@ static int same_build(const char *path, const char *name, struct err *e)
 int programs_same_build(const struct programs *p, struct err *e)
 {
 	int r = same_build(p->supervisor, "agentbox-supervisor", e);
-	return r < 0 ? r : same_build(p->egress, "agentbox-egress", e);
+	if (r == 0)
+		r = same_build(p->egress, "agentbox-egress", e);
+	return r < 0 ? r : same_build(p->listener, "agentbox-listener", e);
 }
 
 void programs_done(struct programs *p)
@@ -140,9 +144,11 @@ void programs_done(struct programs *p)
 	free(p->policyc);
 	free(p->supervisor);
 	free(p->egress);
+	free(p->listener);
 	free(p->authority);
 	free(p->init);
 	free(p->worker);
+	free(p->acp);
 	free(p->canary);
 	free(p->share);
 	memset(p, 0, sizeof(*p));
@@ -262,24 +268,15 @@ static int check_ours(int dir, struct err *e)
 		return 0;
 	/* file systems may have been mounted for these */
 	static const char *const may[] = {
-	        ".", "..", "agents", "sessions", "supervisor", "trash", "lost+found"};
-	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	if (!d)
-		return err_errno(e, "reading it");
-	int r = 0;
-	for (struct dirent *it; r == 0 && (it = readdir(d));) {
-		bool expected = false;
-		for (size_t i = 0; i < ARRAY_LEN(may); i++)
-			expected |= strcmp(it->d_name, may[i]) == 0;
-		if (!expected)
-			r = err_set(e, -ENOTEMPTY,
-			        "it is not empty and no state directory of agentboxd ('%.64s' is "
-			        "there): name one that is new or empty",
-			        it->d_name);
-	}
-	closedir(d);
-	return r;
+	        "agents", "sessions", "snapshots", "supervisor", "trash", "lost+found"};
+	char other[DIR_NAME_SHOWN];
+	int r = dir_stranger(dir, may, ARRAY_LEN(may), other);
+	if (r > 0)
+		return err_set(e, -ENOTEMPTY,
+		        "it is not empty and no state directory of agentboxd ('%s' is there): name "
+		        "one that is new or empty",
+		        other);
+	return r < 0 ? err_set(e, r, "reading it: %s", strerror(-r)) : 0;
 }
 
 static int open_state(struct state *s, struct err *e)
@@ -299,6 +296,8 @@ static int open_state(struct state *s, struct err *e)
 		r = own_dir_at(s->dir, "sessions", &s->sessions, e);
 	if (r == 0)
 		r = own_dir_at(s->dir, "trash", &s->trash, e);
+	if (r == 0)
+		r = own_dir_at(s->dir, "snapshots", &s->snapshots, e);
 	return r;
 }
 
@@ -379,6 +378,7 @@ void state_close(struct state *s)
 	fd_close(s->supervisor);
 	fd_close(s->sessions);
 	fd_close(s->trash);
+	fd_close(s->snapshots);
 	fd_close(s->lock);
 	fd_close(s->dir);
 	free(s->path);

@@ -11,6 +11,7 @@
  *	STATE/supervisor/	the supervisor's own: db, events/, artifacts/
  *	STATE/sessions/		root's: <session>, a link to <random>/{workspace,home} or disk.img
  *	STATE/trash/		root's: sessions on their way out
+ *	STATE/snapshots/	root's: what workspaces start from (layers.h)
  */
 #ifndef JAIL_LAYOUT_H
 #define JAIL_LAYOUT_H
@@ -24,8 +25,9 @@
 /* ---- programs and what is shipped ---- */
 
 struct programs {
-	char *self; /* owned, absolute, as the next two lines: agentboxd's own */
-	char *policyc, *supervisor, *egress, *authority, *init, *worker, *canary; /* owned */
+	char *self; /* owned, absolute: agentboxd's own */
+	/* Each owned, absolute. */
+	char *policyc, *supervisor, *egress, *listener, *authority, *init, *worker, *acp, *canary;
 	char *share; /* owned: has harnesses/ */
 };
 
@@ -46,11 +48,12 @@ struct state {
 	int dir;    /* owned, as all fds here */
 	int lock;
 	int supervisor; /* directory the supervisor gets */
-	int sessions, trash;
+	int sessions, trash, snapshots;
 };
 #define STATE_NONE                                                                                 \
 	{                                                                                          \
-		.dir = -1, .lock = -1, .supervisor = -1, .sessions = -1, .trash = -1               \
+		.dir = -1, .lock = -1, .supervisor = -1, .sessions = -1, .trash = -1,              \
+		.snapshots = -1                                                                    \
 	}
 
 /* Makes what is missing.  -EPERM: not root's, or others may write; -EBUSY: another daemon. */

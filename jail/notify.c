@@ -7,6 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
+
+/* sd_watchdog_enabled(3). */
+static uint64_t watchdog(void)
+{
+	const char *us = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");
+	if (!us || (pid && strtol(pid, NULL, 10) != getpid()))
+		return 0;
+	char *end;
+	unsigned long long n = strtoull(us, &end, 10);
+	return *end || n > UINT64_C(86400000000) ? 0 : n;
+}
 
 void notify_init(struct notify *n)
 {
@@ -22,6 +34,7 @@ void notify_init(struct notify *n)
 	memcpy(n->path, path, len); /* len is below its size */
 	if (path[0] == '@')
 		n->to.sun_path[0] = '\0'; /* abstract */
+	n->watchdog_us = watchdog();
 	n->len = (unsigned)(offsetof(struct sockaddr_un, sun_path) + len);
 }
 
@@ -55,4 +68,9 @@ void notify_reloading(const struct notify *n)
 void notify_stopping(const struct notify *n)
 {
 	tell(n, "STOPPING=1\n");
+}
+
+void notify_alive(const struct notify *n)
+{
+	tell(n, "WATCHDOG=1\n");
 }

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "jail/daemon.h"
+#include "jail/snapshots.h"
 #include "jail/purses.h"
 #include "jail/sessions.h"
 #include "proto/build.h"
@@ -25,6 +26,7 @@ enum { ABANDON_MS = 60000 };
 enum { SETTLED_MS = 1000 };
 /* What is being made comes to its point, answers go out, the store is closed: milliseconds. */
 enum { HANDOVER_MS = 10000 };
+enum { ARGV_LEVEL = 8, ARGV_FORMAT = 10 };
 
 /* ---- supervisor ---- */
 
@@ -42,10 +44,13 @@ static int supervisor_fds(struct service *s, int *fds)
 	fds[n++] = d->share;            /* CHILD_SHARE */
 	for (int i = 0; i < HARNESS_DIRS; i++)
 		fds[n++] = d->harness_dirs[i]; /* CHILD_HARNESS_DIRS */
+	fds[n++] = d->agents;                  /* CHILD_AGENTS */
+	fds[n++] = d->remote.pair[1];          /* CHILD_REMOTE */
 	return n;
 }
 _Static_assert(CHILD_LISTEN == 4 && CHILD_STATE == 5 && CHILD_SHARE == 6 &&
-                       CHILD_HARNESS_DIRS == 7 && CHILD_FDS - CHILD_LISTEN <= SERVICE_FDS,
+                       CHILD_HARNESS_DIRS == 7 && CHILD_AGENTS + 1 == CHILD_REMOTE &&
+                       CHILD_REMOTE + 1 == CHILD_FDS && CHILD_FDS - CHILD_LISTEN <= SERVICE_FDS,
         "supervisor_fds is in the order of enum child_fd");
 
 static void tell_supervisor_policies(struct daemon *d)
@@ -89,6 +94,7 @@ static void supervisor_ended(struct service *s)
 	laters_drop(&d->laters);
 	reload_forget(d);
 	deletes_forget(d);
+	snapshots_forget(d);
 	if (d->broker.phase != BROKER_BOOT && d->former == FORMER_NONE)
 		d->former = FORMER_SUPERVISOR;
 	d->adopted = false;
@@ -192,12 +198,17 @@ static void serve(struct daemon *d, const void *msg, size_t n, int *fds)
 
 void peers_reply(struct daemon *d, uint64_t req, const struct err *e)
 {
+	peers_reply_with(d, req, e, -1);
+}
+
+void peers_reply_with(struct daemon *d, uint64_t req, const struct err *e, int fd)
+{
 	struct jail_reply m = {
 	        .head = {.type = JAIL_REPLY, .req = req}, .err = *e, .renews = d->renewing};
 	if (e->code < 0)
 		log_debug("%s", e->text); /* its user is told by the supervisor */
 	if (service_running(&d->supervisor))
-		service_send(&d->supervisor, &m, sizeof(m), NULL, 0);
+		service_send(&d->supervisor, &m, sizeof(m), &fd, fd >= 0);
 }
 
 static void supervisor_message(struct service *s, void *msg, size_t n, int *fds)
@@ -222,10 +233,23 @@ static uint64_t promised(void *ctx)
 	return jails_promised(&d->jails);
 }
 
+static bool used(void *ctx, const char *session)
+{
+	struct daemon *d = ctx;
+	return jails_with_session(&d->jails, session) != NULL;
+}
+
+static void ping_supervisor(struct service *s)
+{
+	struct jail_simple m = {.head.type = JAIL_PING};
+	service_send(s, &m, sizeof(m), NULL, 0);
+}
+
 static const struct service_ops supervisor_ops = {
         .fds = supervisor_fds,
         .may_start = supervisor_may_start,
         .started = supervisor_started,
+        .ping = ping_supervisor,
         .message = supervisor_message,
         .ended = supervisor_ended,
 };
@@ -270,6 +294,16 @@ static void on_gone(void *ctx, struct jail *j, const struct jail_gone *m)
 		service_send(&d->supervisor, &to, sizeof(to), NULL, 0);
 }
 
+static void on_rested(void *ctx, struct jail *j)
+{
+	struct daemon *d = ctx;
+	struct jail_reply m = {.head = {.type = JAIL_REPLY, .req = j->rest_req}, .jail = j->id};
+	jails_use(j, &m);
+	if (d->adopted)
+		peers_tell_lost(d, j);
+	service_send(&d->supervisor, &m, sizeof(m), NULL, 0);
+}
+
 static void on_limit(void *ctx, struct jail *j, enum jail_limit_kind kind, uint64_t value)
 {
 	struct daemon *d = ctx;
@@ -295,31 +329,53 @@ const struct jails_news peers_news = {
         .exited = on_exited,
         .settling = on_settling,
         .gone = on_gone,
+        .rested = on_rested,
         .limit = on_limit,
         .released = on_released,
 };
 
 /* ---- both ---- */
 
+/* How the log is written can be another at the next start of a child: what it is told later it
+ * takes from the policies, the listener excepted, which gets none. */
+static void follow_log(struct daemon *d)
+{
+	const struct daemon_config *c = &d->policies->set->config;
+	struct daemon_argv *all[] = {&d->supervisor_argv, &d->egress_argv, &d->listener_argv};
+	for (size_t i = 0; i < ARRAY_LEN(all); i++)
+		all[i]->argv[ARGV_FORMAT] = log_format_names[c->log_format];
+	if (c->log_level)
+		d->listener_argv.argv[ARGV_LEVEL] = log_level_name((enum log_level)c->log_level);
+	else
+		d->listener_argv.argv[ARGV_LEVEL] = log_level_name(d->options->log_level);
+	log_use((enum log_format)c->log_format, (int)c->log_level);
+}
+
 void peers_fill_argv(
-        struct daemon_argv *a, const char *name, uint32_t uid, uint32_t gid, const char *level)
+        const struct daemon *d, struct daemon_argv *a, const char *name, uint32_t uid, uint32_t gid)
 {
 	snprintf(a->uid, sizeof(a->uid), "%u", uid);
 	snprintf(a->gid, sizeof(a->gid), "%u", gid);
 	const char *const argv[ARRAY_LEN(a->argv)] = {name, "--build", build_id(), "--uid", a->uid,
-	        "--gid", a->gid, "--log-level", level};
+	        "--gid", a->gid, "--log-level", log_level_name(d->options->log_level),
+	        "--log-format", log_format_names[LOG_TEXT]};
 	memcpy(a->argv, argv, sizeof(argv));
+}
+
+static void take_patience(struct daemon *d)
+{
+	d->supervisor.patience_ms = d->egress.patience_ms = d->policies->set->config.patience_ms;
 }
 
 void peers_init(struct daemon *d)
 {
 	d->laters.again = ask_again;
 	d->laters.promised = promised;
+	d->laters.used = used;
 	d->laters.ctx = d;
 	const struct daemon_config *c = &d->policies->set->config;
-	const char *level = log_level_name(d->options->log_level);
-	peers_fill_argv(&d->supervisor_argv, "agentbox-supervisor", c->supervisor_uid,
-	        c->supervisor_gid, level);
+	peers_fill_argv(d, &d->supervisor_argv, "agentbox-supervisor", c->supervisor_uid,
+	        c->supervisor_gid);
 	alarm_init(&d->settled_alarm, on_settled);
 	alarm_init(&d->abandon_alarm, on_abandoned);
 	alarm_init(&d->handover_alarm, on_handover);
@@ -330,7 +386,10 @@ void peers_init(struct daemon *d)
 	d->supervisor.env = (const char *const *)d->exposed;
 	d->supervisor.ops = &supervisor_ops;
 	d->supervisor.poller = &d->poller;
-	peers_init_egress(d, level);
+	peers_init_egress(d);
+	take_patience(d);
+	peers_init_listener(d);
+	follow_log(d);
 }
 
 /* After another agentboxd: the supervisor has made room, egress is still there. */
@@ -348,14 +407,20 @@ int peers_start(struct daemon *d, struct err *e)
 {
 	if (d->resumed) {
 		go_on(d);
+		if (peers_follow_listen(d, e) < 0)
+			log_err("%s", e->text);
 		return 0;
 	}
 	int r = service_start(&d->egress, e);
-	return r < 0 ? r : service_start(&d->supervisor, e);
+	if (r == 0)
+		r = service_start(&d->supervisor, e);
+	return r < 0 ? r : peers_follow_listen(d, e);
 }
 
 void peers_tell_policies(struct daemon *d)
 {
+	take_patience(d);
+	follow_log(d);
 	if (service_running(&d->supervisor))
 		tell_supervisor_policies(d);
 	/* egress finds the policies of the jails it has by their names. */

@@ -20,11 +20,19 @@ enum {
 	EVENTS_WAITING_MAX = 1024,
 	/* 400 KB.  A jail can send 20 a second (egress/report.h), a supervisor is back in one. */
 	EVENTS_KEPT = 1024,
+	/* A webhook is told again: it need not wait among what has to be heard. */
+	HOOKS_WAITING_MAX = 64,
 };
 
 static struct daemon *of_egress(struct service *s)
 {
 	return s->owner;
+}
+
+static void order(struct service *s, enum egress_msg type)
+{
+	struct egress_simple m = {.head.type = (uint16_t)type};
+	service_send(s, &m, sizeof(m), NULL, 0);
 }
 
 static int egress_fds(struct service *s, int *fds)
@@ -93,7 +101,8 @@ int peers_tell_jail(struct daemon *d, struct jail *j, struct err *e)
 	struct egress_jail m = {.head.type = EGRESS_JAIL,
 	        .jail = j->id,
 	        .policy_generation = d->policies->set->generation,
-	        .flags = j->flags & JAIL_MAKE_NO_EGRESS};
+	        .flags = j->flags & JAIL_MAKE_NO_EGRESS,
+	        .outlets = j->outlets};
 	/* By name: after a reload the jail may have another index, or root took the policy away. */
 	int index = policy_find(d->policies->set, j->policy);
 	m.policy = index < 0 ? 0 : (uint32_t)index;
@@ -108,12 +117,36 @@ int peers_tell_jail(struct daemon *d, struct jail *j, struct err *e)
 	             : 0;
 }
 
+int peers_tell_hook(struct daemon *d, const struct jail_hook *asked, int body, struct err *e)
+{
+	if (!service_running(&d->egress) || d->egress.outbox.waiting > HOOKS_WAITING_MAX) {
+		fd_close(body);
+		return err_set(e, -EAGAIN, "agentbox-egress is not there, or does not read");
+	}
+	struct jail_hook m = *asked;
+	m.head = (struct msg_head){.type = EGRESS_HOOK};
+	service_send(&d->egress, &m, sizeof(m), &body, 1);
+	return 0;
+}
+
+int peers_tell_object(struct daemon *d, const struct jail_object *asked, int fd, struct err *e)
+{
+	if (!service_running(&d->egress) || d->egress.outbox.waiting > HOOKS_WAITING_MAX) {
+		fd_close(fd);
+		return err_set(e, -EAGAIN, "agentbox-egress is not there, or does not read");
+	}
+	struct jail_object m = *asked;
+	m.head = (struct msg_head){.type = EGRESS_OBJECT};
+	service_send(&d->egress, &m, sizeof(m), &fd, fd < 0 ? 0 : 1);
+	return 0;
+}
+
 static void tell_egress_jails(struct daemon *d)
 {
 	for (unsigned i = 0; i < LIMIT_JAILS; i++) {
 		struct jail *j = d->jails.slots[i];
 		struct err e;
-		if (j && j->state == JAILS_LIVE && peers_tell_jail(d, j, &e) < 0)
+		if (j && j->state == JAILS_LIVE && !j->resting && peers_tell_jail(d, j, &e) < 0)
 			log_err("%s: it has no way out", e.text);
 	}
 }
@@ -129,8 +162,16 @@ static void egress_ended(struct service *s)
 {
 	struct daemon *d = of_egress(s);
 	/* The listeners are kept here; the next one gets them. */
-	if (s == &d->egress)
-		jails_settle_all(&d->jails);
+	if (s != &d->egress)
+		return;
+	jails_settle_all(&d->jails);
+	struct jail_hooked lost = {
+	        .head.type = JAIL_HOOKED, .reason = "agentbox-egress ended meanwhile"};
+	service_send(&d->supervisor, &lost, sizeof(lost), NULL, 0);
+	struct jail_objected cut = {.head.type = JAIL_OBJECTED,
+	        .outcome = JAIL_OBJECT_AGAIN,
+	        .reason = "agentbox-egress ended meanwhile"};
+	service_send(&d->supervisor, &cut, sizeof(cut), NULL, 0);
 }
 
 static bool egress_event_ok(const struct jail_egress *m, size_t n)
@@ -241,6 +282,30 @@ static void egress_budget(struct daemon *d, struct jail_budget *m)
 	service_send(&d->supervisor, m, sizeof(*m), NULL, 0);
 }
 
+static bool hooked_ok(const struct jail_hooked *m, size_t n)
+{
+	return n == sizeof(*m) && m->status < 1000 && msg_text_ok(m->reason, sizeof(m->reason));
+}
+
+/* A supervisor that was not the asker does not know the number, and asks again. */
+static void egress_hooked(struct daemon *d, struct jail_hooked *m)
+{
+	m->head = (struct msg_head){.type = JAIL_HOOKED};
+	service_send(&d->supervisor, m, sizeof(*m), NULL, 0);
+}
+
+static bool objected_ok(const struct jail_objected *m, size_t n)
+{
+	return n == sizeof(*m) && m->number && m->outcome < JAIL_OBJECT_OUTCOMES &&
+	       msg_text_ok(m->reason, sizeof(m->reason)) && msg_text_ok(m->link, sizeof(m->link));
+}
+
+static void egress_objected(struct daemon *d, struct jail_objected *m)
+{
+	m->head = (struct msg_head){.type = JAIL_OBJECTED};
+	service_send(&d->supervisor, m, sizeof(*m), NULL, 0);
+}
+
 /* A draining one may still count when the jail is told gone: its accounts get that. */
 static void egress_ended_jail(struct service *s, const struct egress_simple *m)
 {
@@ -260,25 +325,37 @@ static void egress_message(struct service *s, void *msg, size_t n, int *fds)
 		egress_usage(of_egress(s), msg);
 	else if (h->type == EGRESS_BUDGET && purses_budget_ok(msg, n))
 		egress_budget(of_egress(s), msg);
+	else if (h->type == EGRESS_HOOKED && hooked_ok(msg, n))
+		egress_hooked(of_egress(s), msg);
+	else if (h->type == EGRESS_OBJECTED && objected_ok(msg, n))
+		egress_objected(of_egress(s), msg);
 	else if (h->type == EGRESS_JAIL_ENDED && n == sizeof(struct egress_simple))
 		egress_ended_jail(s, msg);
 	else if (h->type == EGRESS_READY && n == sizeof(struct egress_simple))
 		log_debug("egress has taken the policies into use");
+	else if (h->type == EGRESS_ALIVE && n == sizeof(struct egress_simple))
+		return; /* that it has come is all there is to know */
 	else
 		service_fail(s, "protocol violation");
+}
+
+static void ping_egress(struct service *s)
+{
+	order(s, EGRESS_PING);
 }
 
 static const struct service_ops egress_ops = {
         .fds = egress_fds,
         .started = egress_started,
+        .ping = ping_egress,
         .message = egress_message,
         .ended = egress_ended,
 };
 
-void peers_init_egress(struct daemon *d, const char *level)
+void peers_init_egress(struct daemon *d)
 {
 	const struct daemon_config *c = &d->policies->set->config;
-	peers_fill_argv(&d->egress_argv, "agentbox-egress", c->egress_uid, c->egress_gid, level);
+	peers_fill_argv(d, &d->egress_argv, "agentbox-egress", c->egress_uid, c->egress_gid);
 	d->egress.name = "egress";
 	d->egress.program = d->programs.egress;
 	d->egress.argv = d->egress_argv.argv;
@@ -300,12 +377,6 @@ bool peers_end_jail(struct daemon *d, const struct jail *j)
 		return false;
 	service_send(&d->egress, &end, sizeof(end), NULL, 0);
 	return true;
-}
-
-static void order(struct service *s, enum egress_msg type)
-{
-	struct egress_simple m = {.head.type = (uint16_t)type};
-	service_send(s, &m, sizeof(m), NULL, 0);
 }
 
 static struct service *free_place(struct daemon *d)

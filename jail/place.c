@@ -15,6 +15,9 @@
 #include "base/fd.h"
 #include "base/ids.h"
 #include "base/mem.h"
+#include "jail/copy.h"
+#include "jail/layers.h"
+#include "jail/merge.h"
 #include "jail/mounts.h"
 #include "jail/projects.h"
 #include "jail/sessions.h"
@@ -97,9 +100,22 @@ static int nameless(struct place *p, int dir, struct err *e)
 	return 0;
 }
 
+/* mke2fs copies a tree without the attributes that say what is deleted of the layer below it. */
+static int may_be_copied(int dir, struct err *e)
+{
+	return layers_has(dir) ? err_set(e, -EOPNOTSUPP,
+	                                 "it stands on a snapshot and its files cannot be moved "
+	                                 "into another image (remedy: the limits.inodes, and the "
+	                                 "kind of limits, that it was made under)")
+	                       : 0;
+}
+
 static int new_image(const struct disks *d, const struct disks_ask *ask, int dir, int tree,
         struct place *p, struct err *e)
 {
+	int copied = tree >= 0 || has_files(dir) ? may_be_copied(dir, e) : 0;
+	if (copied < 0)
+		return copied;
 	struct image_usage used = {.bytes = 0};
 	uint64_t limit = ask->limits.disk_bytes;
 	int r = tree >= 0 ? image_usage(tree, &used, e) : 0;
@@ -273,12 +289,42 @@ static int open_one(
 	return err_set(e, d->why.code, "%s", d->why.text);
 }
 
+/* Before anything is in it, and never over what is. */
+static int choose_layer(const struct disks *d, const struct disks_ask *ask, int dir, struct err *e)
+{
+	bool fresh = !has_files(dir) && faccessat(dir, IMAGE, F_OK, AT_SYMLINK_NOFOLLOW) < 0;
+	if (!fresh)
+		return 0;
+	int r = ask->snapshot[0] ? layers_choose(d->state, dir, ask->snapshot, e) : 0;
+	if (r < 0)
+		return err_wrap(e, "workspace.snapshot");
+	return template_choose(dir, ask->template, e);
+}
+
+static int open_layer(const struct disks *d, int dir, struct place *p, struct err *e)
+{
+	int r = layers_open(d->state, dir, &p->disk.lower, e);
+	if (r < 0 || p->disk.lower < 0 || p->disk.workspace < 0)
+		return r < 0 ? r : template_copy(dir, d->templates, p->disk.workspace, e);
+	r = merge_prepare(p->disk.workspace, ID_STORE_BASE + ID_INNER_AGENT, e);
+	if (r < 0)
+		return r;
+	/* What is in this part hides what is below it: as if it were copied there. */
+	auto_close int upper =
+	        openat(p->disk.workspace, "upper", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return upper < 0 ? err_errno(e, "upper") : template_copy(dir, d->templates, upper, e);
+}
+
 static int open_as(
         const struct disks *d, const struct disks_ask *ask, struct place *ret, struct err *e)
 {
 	auto_place struct place p = PLACE_NONE;
 	auto_close int dir = session_dir(d->state, ask->session, e);
-	int r = dir < 0 ? dir : open_one(d, ask, dir, &p, e);
+	int r = dir < 0 ? dir : choose_layer(d, ask, dir, e);
+	if (r == 0)
+		r = open_one(d, ask, dir, &p, e);
+	if (r == 0 && p.state == PLACE_OPEN)
+		r = open_layer(d, dir, &p, e);
 	if (r < 0)
 		return dir < 0 ? r
 		               : err_wrap(e, "%ssession %s",
@@ -322,7 +368,7 @@ bool place_is_there(const struct disks *d, const struct disks_ask *ask)
 	static const struct {
 		const char *name;
 		bool there;
-	} rows[] = {{IMAGE, false}, {"workspace", true}, {"home", true}};
+	} rows[] = {{IMAGE, false}, {"template", false}, {"workspace", true}, {"home", true}};
 	char name[SESSION_NAME];
 	bool as_wanted =
 	        !limited(&ask->limits) && session_name(d->state, ask->session, name, NULL) == 0;
@@ -337,13 +383,13 @@ bool place_is_there(const struct disks *d, const struct disks_ask *ask)
 
 /* ---- from child to parent ---- */
 
-enum { PACKED = 6 };
+enum { PACKED = 7 };
 _Static_assert(PACKED <= (int)JOB_FDS && sizeof(struct place) <= JOB_BYTES, "an answer has room");
 
 static void fds_of(struct place *p, int *ret[PACKED])
 {
-	int *all[] = {
-	        &p->disk.workspace, &p->disk.home, &p->disk.tree, &p->dir, &p->image, &p->source};
+	int *all[] = {&p->disk.workspace, &p->disk.home, &p->disk.lower, &p->disk.tree, &p->dir,
+	        &p->image, &p->source};
 	_Static_assert(ARRAY_LEN(all) == PACKED, "all of them");
 	memcpy(ret, all, sizeof(all));
 }

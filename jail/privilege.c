@@ -2,6 +2,7 @@
 #include "base/mem.h"
 
 #include <linux/capability.h>
+#include <stdbool.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -9,26 +10,34 @@
 
 static const struct {
 	int cap;
-	const char *why;
+	const char *name, *why;
 } kept[] = {
-        {CAP_SYS_ADMIN, "namespaces, mounts, pivot_root, setns; rings under io_uring_disabled=1"},
-        {CAP_SYS_CHROOT, "setns into a mount namespace"},
-        {CAP_SYS_PTRACE, "opening /proc/PID/ns of a jail, which is not dumpable"},
-        {CAP_NET_ADMIN, "lo and its routes inside a jail's network namespace"},
-        {CAP_NET_RAW, "the packet socket that tells of refused attempts"},
-        {CAP_NET_BIND_SERVICE, "listeners on 53, 80 and 443 inside a jail"},
-        {CAP_SETUID, "uid maps; children give root up"},
-        {CAP_SETGID, "gid maps; children give root up"},
-        {CAP_SETPCAP, "emptying bounding sets, locking securebits"},
-        {CAP_SETFCAP, "a uid map that includes inner id 0 (since 5.12)"},
-        {CAP_CHOWN, "workspaces, stdio and sockets go to their owners"},
-        {CAP_FSETID, "set-group-id directories in an image's writable layer"},
-        {CAP_FOWNER, "modes of what was given away; the trash"},
-        {CAP_DAC_OVERRIDE, "the trash; files that go into an image; the supervisor's directory"},
-        {CAP_KILL, "ending jails, workers and children of other uids"},
-        {CAP_SYS_RESOURCE, "hard limits of jails above our own; oom_score_adj"},
-        {CAP_MKNOD, "device nodes of a jail's /dev"},
+        {CAP_SYS_ADMIN, "CAP_SYS_ADMIN",
+                "namespaces, mounts, pivot_root, setns; rings under io_uring_disabled=1"},
+        {CAP_SYS_CHROOT, "CAP_SYS_CHROOT", "setns into a mount namespace"},
+        {CAP_SYS_PTRACE, "CAP_SYS_PTRACE", "opening /proc/PID/ns of a jail, which is not dumpable"},
+        {CAP_NET_ADMIN, "CAP_NET_ADMIN", "lo and its routes inside a jail's network namespace"},
+        {CAP_NET_RAW, "CAP_NET_RAW", "the packet socket that tells of refused attempts"},
+        {CAP_NET_BIND_SERVICE, "CAP_NET_BIND_SERVICE", "listeners on 53, 80 and 443 inside a jail"},
+        {CAP_SETUID, "CAP_SETUID", "uid maps; children give root up"},
+        {CAP_SETGID, "CAP_SETGID", "gid maps; children give root up"},
+        {CAP_SETPCAP, "CAP_SETPCAP", "emptying bounding sets, locking securebits"},
+        {CAP_SETFCAP, "CAP_SETFCAP", "a uid map that includes inner id 0 (since 5.12)"},
+        {CAP_CHOWN, "CAP_CHOWN", "workspaces, stdio and sockets go to their owners"},
+        {CAP_FSETID, "CAP_FSETID", "set-group-id directories in an image's writable layer"},
+        {CAP_FOWNER, "CAP_FOWNER", "modes of what was given away; the trash"},
+        {CAP_DAC_OVERRIDE, "CAP_DAC_OVERRIDE",
+                "the trash; files that go into an image; the supervisor's directory"},
+        {CAP_KILL, "CAP_KILL", "ending jails, workers and children of other uids"},
+        {CAP_SYS_RESOURCE, "CAP_SYS_RESOURCE", "hard limits of jails above our own; oom_score_adj"},
+        {CAP_MKNOD, "CAP_MKNOD", "device nodes of a jail's /dev; what is deleted of a snapshot"},
 };
+
+/* Without one of these only some policies are refused. */
+static bool is_spare(int cap)
+{
+	return cap == CAP_FSETID || cap == CAP_SYS_RESOURCE || cap == CAP_MKNOD;
+}
 
 uint64_t privilege_kept(void)
 {
@@ -36,6 +45,13 @@ uint64_t privilege_kept(void)
 	for (size_t i = 0; i < ARRAY_LEN(kept); i++)
 		bits |= (uint64_t)1 << kept[i].cap;
 	return bits;
+}
+
+void privilege_missing(uint64_t have, struct buf *to)
+{
+	for (size_t i = 0; i < ARRAY_LEN(kept); i++)
+		if (!(have >> kept[i].cap & 1) && !is_spare(kept[i].cap))
+			(void)buf_printf(to, "%s: %s\n", kept[i].name, kept[i].why);
 }
 
 static int drop_bounding(uint64_t keep, struct err *e)

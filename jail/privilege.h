@@ -9,6 +9,7 @@
 #ifndef JAIL_PRIVILEGE_H
 #define JAIL_PRIVILEGE_H
 
+#include "base/buf.h"
 #include "base/err.h"
 
 #include <stdint.h>
@@ -16,5 +17,8 @@
 MUST_USE int privilege_reduce(struct err *e);
 /* Bits of the capabilities kept, for the log and tests. */
 uint64_t privilege_kept(void);
+/* A line for each that is not among those bits and that no jail can be made without: its name, and
+ * what for. */
+void privilege_missing(uint64_t have, struct buf *to);
 
 #endif

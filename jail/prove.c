@@ -64,6 +64,7 @@ int prove_use(struct daemon *d, const struct proof *p, struct err *e)
 	d->host = p->host;
 	d->disks = p->disks;
 	d->disks.state = &d->state; /* a child had a copy */
+	d->disks.templates = d->templates;
 	tell_layers(&d->host);
 	if (d->host.unproven[0]) {
 		log_err("no policy is served: the self-test failed: %s", d->host.unproven);

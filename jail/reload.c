@@ -27,6 +27,7 @@ static void warn_of_restart(const struct daemon_config *a, const struct daemon_c
 {
 	if (a->supervisor_uid != b->supervisor_uid || a->supervisor_gid != b->supervisor_gid ||
 	        a->egress_uid != b->egress_uid || a->egress_gid != b->egress_gid ||
+	        a->listener_uid != b->listener_uid || a->listener_gid != b->listener_gid ||
 	        a->socket_gid != b->socket_gid ||
 	        memcmp(a->exposed, b->exposed, sizeof(a->exposed)) != 0 ||
 	        memcmp(a->harness_dirs, b->harness_dirs, sizeof(a->harness_dirs)) != 0)
@@ -51,6 +52,7 @@ static void renew_programs(struct daemon *d)
 {
 	renew_program(&d->init, d->programs.init);
 	renew_program(&d->worker, d->programs.worker);
+	renew_program(&d->acp, d->programs.acp);
 	daemon_renew(d);
 }
 
@@ -145,6 +147,11 @@ static int use_read(struct daemon *d, struct job_out *o, struct err *e)
 	log_info("reloaded: %u policies, generation %llu", p->set->count,
 	        (unsigned long long)d->generation);
 	int r = use_proof(d, o->fds[PROOF_FD], e);
+	struct err listen = {0};
+	if (peers_follow_listen(d, &listen) < 0 && r == 0) {
+		*e = listen;
+		r = listen.code;
+	}
 	peers_tell_policies(d); /* the supervisor then asks for what was found */
 	notify_ready(&d->notify, r < 0 ? "serving nothing; the self-test failed" : "serving");
 	return r;
@@ -234,10 +241,9 @@ static void on_ended(struct watch *w, uint32_t events)
 	(void)events;
 	struct daemon *d = container_of(w, struct daemon, reload.ended);
 	struct reload *l = &d->reload;
-	int status = child_reap(&l->job.child, 0);
+	int status = child_reap_watched(&l->job.child, &d->poller, w);
 	if (status == -ETIME)
 		return;
-	poller_remove(&d->poller, w);
 	if (l->late) {
 		log_info("the reload that had to be given up has ended");
 		close_job(d); /* what it has found is of another time */

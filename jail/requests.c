@@ -11,9 +11,12 @@
 #include "base/version.h"
 #include "jail/checkup.h"
 #include "jail/daemon.h"
+#include "jail/given.h"
+#include "jail/keeps.h"
 #include "jail/mounts.h"
 #include "jail/purses.h"
 #include "jail/sessions.h"
+#include "jail/snapshots.h"
 
 #include <assert.h>
 #include <fcntl.h>
@@ -104,9 +107,8 @@ static int open_agent(const struct daemon *d, const char *name, struct err *e)
 	auto_close int fd = dir < 0 ? -ENOENT : open_beneath(dir, name, O_DIRECTORY);
 	if (fd == -ENOENT)
 		return err_set(e, -ENOEXEC,
-		        "agent '%s' is not installed: no %s/%s; remedy: sh "
-		        "%s/harnesses/agents/%s/install.sh %s/%s",
-		        name, agents, name, d->programs.share, name, agents, name);
+		        "agent '%s' is not installed: no %s/%s; remedy: abctl agent install %s",
+		        name, agents, name, name);
 	if (fd < 0)
 		return err_set(e, fd, "agent '%s': %s", name, strerror(-fd));
 	r = root_owned(fd, name, e);
@@ -116,7 +118,19 @@ static int open_agent(const struct daemon *d, const char *name, struct err *e)
 static bool session_in_use(struct daemon *d, const char *session)
 {
 	return jails_with_session(&d->jails, session) || laters_has(&d->laters, session) ||
-	       deletes_has(d, session);
+	       deletes_has(d, session) || snapshots_has(d, session);
+}
+
+/* An agent that only waits for another run is in nobody's way.  True: the session's jail is on its
+ * way out. */
+static bool make_room(struct daemon *d, const char *session)
+{
+	struct jail *j = jails_with_session(&d->jails, session);
+	if (!j || laters_has(&d->laters, session) || deletes_has(d, session))
+		return false;
+	if (j->state == JAILS_LIVE && j->resting)
+		jails_kill(j);
+	return j->state == JAILS_DYING;
 }
 
 static int use_opened(struct disks_opened *o, struct disk *ret, const struct policy *policy)
@@ -134,8 +148,9 @@ static int open_session(struct daemon *d, struct disk *ret, const struct broker_
 	int r = laters_outcome(&d->laters, &opened, e);
 	if (r != 0)
 		return r < 0 ? r : use_opened(&opened, ret, m->policy);
+	bool leaves = make_room(d, m->session);
 	/* Two jails with different owners' maps on one workspace: nobody asks for that. */
-	if (session_in_use(d, m->session))
+	if (!leaves && session_in_use(d, m->session))
 		return err_set(e, -EBUSY, "session %s is in use", m->session);
 	if (laters_full(&d->laters))
 		return err_set(e, -EAGAIN, "%d sessions are being made ready already", LIMIT_JAILS);
@@ -145,10 +160,13 @@ static int open_session(struct daemon *d, struct disk *ret, const struct broker_
 	        .may_be_lost = m->policy->flags & POLICY_VOLATILE,
 	        .required = m->policy->required & LAYER_BIT(LAYER_LIMIT_DISK)};
 	(void)str_copy(ask.session, sizeof(ask.session), m->session);
+	(void)str_copy(ask.snapshot, sizeof(ask.snapshot), m->snapshot ? m->snapshot : "");
+	(void)str_copy(ask.template, sizeof(ask.template), m->template ? m->template : "");
 	struct disks_job job = DISKS_JOB_NONE;
 	/* What was killed and still works on its files is no reason to refuse. */
-	r = reaper_holds(&d->reaper, m->session) ? disks_job_wait(&job, &ask)
-	                                         : disks_session(&d->disks, &ask, &opened, &job, e);
+	r = leaves || reaper_holds(&d->reaper, m->session)
+	            ? disks_job_wait(&job, &ask)
+	            : disks_session(&d->disks, &ask, &opened, &job, e);
 	if (r != -EINPROGRESS)
 		return r < 0 ? r : use_opened(&opened, ret, m->policy);
 	r = laters_add(&d->laters, m->asked, take_fd(c->exec_fd), &job, e);
@@ -181,28 +199,28 @@ static void give_stdio(struct broker_call *c, struct launch_stdio *s)
 }
 
 static int launch_with(struct daemon *d, const struct broker_make *m, const struct places *p,
-        const struct template *root, const int *mounts, int exec_fd, struct launched *ret,
-        struct err *e)
+        const struct template *root, const int *mounts, const struct launch_program *program,
+        struct launched *ret, struct err *e)
 {
 	struct kit *kit;
 	int r = pool_take(&d->pool, m->policy_index, &kit, e);
 	if (r < 0)
 		return r;
 	uint32_t base = kit->base;
-	const struct launch_program program = {.exec = 1, .memfd = exec_fd, .flags = m->flags};
 	const struct launch_spec spec = {.policy = m->policy,
 	        .limits = &m->limits,
 	        .root = root,
 	        .kit = kit,
 	        .workspace = p->disk.workspace,
 	        .home = p->disk.home,
+	        .lower = p->disk.lower >= 0 ? &p->disk.lower : NULL,
 	        .session_mounts = mounts,
 	        .disk_held = p->disk.method != JAIL_DISK_NONE,
 	        .agent = p->agent,
 	        .binds = p->binds,
 	        .nbinds = m->nbinds,
 	        .init_memfd = d->init,
-	        .program = exec_fd >= 0 ? &program : NULL};
+	        .program = program->memfd >= 0 ? program : NULL};
 	r = launch_jail(&spec, ret, e);
 	struct err kept;
 	if (r < 0 && pool_end_lease(&d->pool, base, &kept) < 0)
@@ -211,7 +229,7 @@ static int launch_with(struct daemon *d, const struct broker_make *m, const stru
 }
 
 static int launch(struct daemon *d, const struct broker_make *m, const struct places *p,
-        int exec_fd, struct launched *ret, struct err *e)
+        const struct launch_program *program, struct launched *ret, struct err *e)
 {
 	static const char *const names[] = {"home", "workspace"};
 	const struct template *root;
@@ -223,9 +241,22 @@ static int launch(struct daemon *d, const struct broker_make *m, const struct pl
 	if (r < 0)
 		r = err_not_theirs(e, r);
 	if (r == 0)
-		r = launch_with(d, m, p, root, own ? mounts : NULL, exec_fd, ret, e);
+		r = launch_with(d, m, p, root, own ? mounts : NULL, program, ret, e);
 	for (size_t i = 0; i < ARRAY_LEN(mounts); i++)
 		fd_close(mounts[i]);
+	return r;
+}
+
+/* What was launched without it, because what it cannot write is to be so first. */
+static int start_program(
+        struct jail *j, const struct launch_program *p, struct launch_stdio *ret, struct err *e)
+{
+	int r = keeps_apply(j->l.kit->mntns, &j->keeps, e);
+	if (r < 0)
+		return r;
+	r = launch_exec(&j->l, p, ret, e);
+	if (r == 0)
+		jails_asked(j);
 	return r;
 }
 
@@ -244,10 +275,22 @@ static int op_make(void *ctx, const struct broker_make *m, struct broker_call *c
 	if (r < 0)
 		return r;
 	struct launched l = {.pid = -1};
-	r = launch(d, m, &places, c->exec_fd, &l, e);
+	auto_close int given = -1;
+	if (m->flags & JAIL_MAKE_SECRETS)
+		given = r =
+		        given_open(d->secrets, m->policy, &m->asked->outlets, &c->reply.veil, e);
+	if (r < 0)
+		return r;
+	const struct launch_program program = {
+	        .exec = 1, .memfd = c->exec_fd, .flags = m->flags, .acp = d->acp, .given = given};
+	const struct launch_program none = {.memfd = -1};
+	bool after = m->asked->keeps.n > 0 && c->exec_fd >= 0;
+	c->reply.pooled = d->pool.depth[m->policy_index] > 0;
+	r = launch(d, m, &places, after ? &none : &program, &l, e);
 	if (r < 0)
 		return r;
 	assert(l.kit);
+	fd_close(take_fd(places.disk.lower)); /* the jail's mounts hold it */
 	struct launch_stdio stdio = l.stdio;
 	l.stdio = (struct launch_stdio)LAUNCH_STDIO_NONE;
 	struct jail *j;
@@ -260,14 +303,19 @@ static int op_make(void *ctx, const struct broker_make *m, struct broker_call *c
 		return r;
 	}
 	j->flags = m->flags;
-	j->execs = c->exec_fd >= 0 ? 1 : 0;
+	j->execs = c->exec_fd >= 0 && !after ? 1 : 0;
 	(void)str_copy(j->policy, sizeof(j->policy), m->policy->name);
 	(void)str_copy(j->session, sizeof(j->session), m->session ? m->session : "");
 	(void)str_copy(j->run, sizeof(j->run), m->run ? m->run : "");
 	memcpy(j->user, m->asked->purse.user, sizeof(j->user));
 	j->budget = m->asked->purse.run;
+	j->outlets = m->asked->outlets;
+	j->veil = c->reply.veil;
 	purses_told(&d->ledger, &m->asked->purse, j->session, m->policy);
-	r = m->run && j->execs ? jails_keep_program(j, &stdio, e) : 0;
+	j->keeps = m->asked->keeps;
+	r = after ? start_program(j, &program, &stdio, e) : 0;
+	if (r == 0 && m->run && j->execs)
+		r = jails_keep_program(j, &stdio, e);
 	if (r == 0)
 		r = peers_tell_jail(d, j, e);
 	if (r < 0) {
@@ -304,6 +352,9 @@ static int op_hello(void *ctx, struct broker_call *c, struct err *e)
 	const struct daemon *d = ctx;
 	(void)str_copy(c->reply.version, sizeof(c->reply.version), AGENTBOX_VERSION);
 	c->reply.since_ms = d->since_ms;
+	const char *agents = d->options->agents;
+	if (agents[0] == '/' && strlen(agents) < sizeof(c->reply.agents))
+		(void)str_copy(c->reply.agents, sizeof(c->reply.agents), agents);
 	memcpy(c->reply.stays, d->upgrade.why, sizeof(c->reply.stays));
 	daemon_became_ready(ctx);
 	return 0;
@@ -318,14 +369,35 @@ static int op_exec(void *ctx, const struct jail_exec *m, struct broker_call *c, 
 	if ((m->flags & JAIL_MAKE_PROGRAM) && (!j->run[0] || j->program))
 		return err_set(e, -EINVAL, "jail %llu is no run's, or has its program already",
 		        (unsigned long long)m->jail);
+	if (j->resting && !(m->flags & JAIL_MAKE_PROGRAM))
+		return err_set(
+		        e, -ESRCH, "jail %llu waits for another run", (unsigned long long)m->jail);
+	const struct daemon *d = ctx;
+	auto_close int given = -1;
+	if (m->flags & JAIL_MAKE_SECRETS) {
+		int at = policy_find(d->policies->set, j->policy);
+		if (at < 0)
+			return err_set(e, -EACCES, "policy '%s' is not there any more", j->policy);
+		given = r = given_open(
+		        d->secrets, &d->policies->set->policies[at], &j->outlets, &j->veil, e);
+		if (r < 0)
+			return r;
+	}
 	const struct launch_program program = {.exec = j->execs + 1,
 	        .memfd = c->exec_fd,
-	        .flags = m->flags & ~(uint32_t)JAIL_MAKE_PROGRAM};
+	        .flags = m->flags & ~(uint32_t)JAIL_MAKE_PROGRAM,
+	        .acp = d->acp,
+	        .given = given};
 	struct launch_stdio stdio = LAUNCH_STDIO_NONE;
-	r = launch_exec(&j->l, &program, &stdio, e);
+	if (m->flags & JAIL_MAKE_PROGRAM) {
+		r = start_program(j, &program, &stdio, e);
+	} else {
+		r = launch_exec(&j->l, &program, &stdio, e);
+		if (r == 0)
+			jails_asked(j);
+	}
 	if (r < 0)
 		return r;
-	jails_asked(j);
 	if (m->flags & JAIL_MAKE_PROGRAM)
 		r = jails_keep_program(j, &stdio, e);
 	if (r < 0) {
@@ -337,6 +409,7 @@ static int op_exec(void *ctx, const struct jail_exec *m, struct broker_call *c, 
 	c->reply.jail = j->id;
 	c->reply.exec = j->execs;
 	c->reply.base_uid = j->base;
+	c->reply.veil = j->veil;
 	return 0;
 }
 
@@ -395,6 +468,12 @@ static int op_session_delete(void *ctx, const char *session, struct broker_call 
 	return deletes_begin(d, session, c->reply.head.req, e);
 }
 
+static int op_snapshot(
+        void *ctx, const struct jail_snapshot_ask *m, struct broker_call *c, struct err *e)
+{
+	return snapshots_begin(ctx, m, c->reply.head.req, e);
+}
+
 static int op_doctor(void *ctx, struct broker_call *c, struct err *e)
 {
 	(void)e;
@@ -421,10 +500,53 @@ static int op_stats(void *ctx, uint64_t jail, struct broker_call *c, struct err 
 	int r = jails_find(&d->jails, jail, &j, e);
 	if (r < 0)
 		return r;
-	cgroup_usage(&j->l.kit->cgroup, &c->reply.resources, NULL);
-	jails_count(j, &c->reply.resources);
+	jails_use(j, &c->reply);
 	c->reply.jail = jail;
 	return 0;
+}
+
+/* ---- between two runs ---- */
+
+/* A former egress may still send for the run, and what clients started may have left something:
+ * then the jail ends with its run. */
+static int op_rest(void *ctx, uint64_t jail, struct broker_call *c, struct err *e)
+{
+	struct jail *j;
+	struct daemon *d = ctx;
+	int r = find_live(d, jail, &j, e);
+	if (r < 0)
+		return r;
+	if (!j->run[0] || j->execs > 1 || j->exited)
+		return err_set(e, -EBUSY, "jail %llu has or had more than the program of a run",
+		        (unsigned long long)jail);
+	for (int i = 0; i < EGRESS_PLACES; i++)
+		if (service_running(&d->drains[i]))
+			return err_set(e, -EBUSY, "a former egress finishes what is open");
+	if (!j->resting && jails_rest(j, c->reply.head.req))
+		return -EINPROGRESS;
+	jails_use(j, &c->reply);
+	c->reply.jail = jail;
+	return 0;
+}
+
+static int op_claim(void *ctx, const struct jail_claim *m, struct err *e)
+{
+	struct jail *j;
+	struct daemon *d = ctx;
+	int r = find_live(d, m->jail, &j, e);
+	if (r < 0)
+		return r;
+	int index = policy_find(d->policies->set, j->policy);
+	if (!j->resting || j->rest_waits || !j->program || j->exited || index < 0 ||
+	        strcmp(j->session, m->session) != 0)
+		return err_set(e, -EPERM, "jail %llu does not wait for a run of that session",
+		        (unsigned long long)m->jail);
+	purses_told(&d->ledger, &m->purse, j->session, &d->policies->set->policies[index]);
+	jails_claim(j, m);
+	r = peers_tell_jail(d, j, e);
+	if (r < 0)
+		jails_kill(j);
+	return r;
 }
 
 static int op_reload(void *ctx, struct broker_call *c, struct err *e)
@@ -441,6 +563,9 @@ static int op_socket(void *ctx, const struct jail_socket *m, struct broker_call 
 	int r = find_live(d, m->jail, &j, e);
 	if (r < 0)
 		return r;
+	if (j->resting)
+		return err_set(
+		        e, -ESRCH, "jail %llu waits for another run", (unsigned long long)m->jail);
 	int at = policy_find(d->policies->set, j->policy);
 	const struct policy *p = at < 0 ? NULL : &d->policies->set->policies[at];
 	if (!p || !policy_inbound(p, m->port))
@@ -454,6 +579,21 @@ static int op_socket(void *ctx, const struct jail_socket *m, struct broker_call 
 	c->fds[c->nfds++] = fd;
 	c->reply.jail = j->id;
 	return 0;
+}
+
+/* Egress says what has come of it; nobody waits here. */
+static int op_hook(void *ctx, const struct jail_hook *m, struct broker_call *c, struct err *e)
+{
+	struct daemon *d = ctx;
+	int body = take_fd(c->exec_fd);
+	const struct daemon_config *config = &d->policies->set->config;
+	bool command = m->hook != JAIL_HOOK_TRACES && config->webhooks[m->hook].nargs;
+	return command ? hook_commands_begin(d, m, body, e) : peers_tell_hook(d, m, body, e);
+}
+
+static int op_object(void *ctx, const struct jail_object *m, struct broker_call *c, struct err *e)
+{
+	return peers_tell_object(ctx, m, take_fd(c->exec_fd), e);
 }
 
 /* ---- for the next supervisor ---- */
@@ -483,7 +623,7 @@ static void tell_found(struct daemon *d, const struct jail *j)
 	        .jail = j->id,
 	        .exec = j->program,
 	        .flags = (j->program ? FOUND_EXEC : 0) | (j->exited ? FOUND_EXITED : 0) |
-	                 (j->gone ? FOUND_GONE : 0),
+	                 (j->gone ? FOUND_GONE : 0) | (j->claimed ? FOUND_CLAIMED : 0),
 	        .layers = j->l.layers,
 	        .fallback = j->l.fallback,
 	        .disk = (uint32_t)j->disk.method,
@@ -492,7 +632,8 @@ static void tell_found(struct daemon *d, const struct jail *j)
 	        .disk_inodes = j->disk.inodes,
 	        .disk_left = j->disk.left_bytes,
 	        .age_ms = clock_mono_ms() - j->made_ms,
-	        .gone = j->end};
+	        .gone = j->end,
+	        .veil = j->veil};
 	memcpy(m.run, j->run, sizeof(m.run));
 	memcpy(m.session, j->session, sizeof(m.session));
 	memcpy(m.policy, j->policy, sizeof(m.policy));
@@ -546,4 +687,9 @@ const struct broker_ops requests_ops = {
         .adopt = op_adopt,
         .stdin_end = op_stdin_end,
         .socket = op_socket,
+        .rest = op_rest,
+        .claim = op_claim,
+        .snapshot = op_snapshot,
+        .hook = op_hook,
+        .object = op_object,
 };

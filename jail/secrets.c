@@ -15,10 +15,9 @@
 #include <unistd.h>
 
 /* Those of the configuration and one for each injection of each policy. */
-enum { SECRETS_MAX = POLICY_SECRETS + LIMIT_POLICIES * POLICY_INJECTS };
 
 struct table {
-	struct egress_secret *v; /* owned, SECRETS_MAX long, wiped before it is freed */
+	struct egress_secret *v; /* owned, EGRESS_SECRETS long, wiped before it is freed */
 	size_t n;
 };
 
@@ -165,13 +164,14 @@ static int read_unlisted(struct egress_secret *to, const struct secrets_places *
 	return from_dir(to, p->dir, to->name, true, e);
 }
 
-/* NULL when it was looked for already.  SECRETS_MAX bounds what policy_set_check lets through. */
+/* NULL when it was looked for already.  EGRESS_SECRETS bounds what policy_set_check lets through.
+ */
 static struct egress_secret *entry(struct table *t, const char *name)
 {
 	for (size_t i = 0; i < t->n; i++)
 		if (strcmp(t->v[i].name, name) == 0)
 			return NULL;
-	assert(t->v && t->n < SECRETS_MAX);
+	assert(t->v && t->n < EGRESS_SECRETS);
 	struct egress_secret *to = &t->v[t->n++];
 	(void)str_copy(to->name, sizeof(to->name), name); /* both are NAME_MAX_LEN */
 	return to;
@@ -198,10 +198,91 @@ static void drop_missing(struct table *t)
 	t->n = kept;
 }
 
+/* One that something names ("": nothing) and the configuration does not list. */
+static void load_unlisted(struct table *t, const struct daemon_config *c, const char *name,
+        const struct secrets_places *places, struct buf *missing)
+{
+	struct err why = {0};
+	bool listed = false;
+	for (uint32_t j = 0; j < c->nsecrets; j++)
+		listed |= strcmp(c->secrets[j].name, name) == 0;
+	struct egress_secret *to = name[0] && !listed ? entry(t, name) : NULL;
+	if (to)
+		settle(to, read_unlisted(to, places, &why), &why, missing);
+}
+
+static bool has_value(const struct table *t, const char *name)
+{
+	bool has = false;
+	for (size_t i = 0; i < t->n; i++)
+		has |= strcmp(t->v[i].name, name) == 0;
+	return has;
+}
+
+/* It may come later, and is tried then. */
+static void tell_command(const struct webhook *w, struct buf *troubles)
+{
+	struct stat st;
+	int r = stat(w->command, &st) < 0 ? -errno : 0;
+	if (r == 0 && (!S_ISREG(st.st_mode) || !(st.st_mode & 0111)))
+		r = -EACCES;
+	if (r < 0)
+		(void)buf_printf(troubles, "hook %s tells nobody: %s: %s\n", w->name, w->command,
+		        r == -EACCES ? "is no program that may be executed" : strerror(-r));
+}
+
+/* A policy may be for agents that nobody uses; who is to be called cannot be without. */
+static void tell_hooks(const struct table *t, const struct daemon_config *c, struct buf *troubles)
+{
+	for (uint32_t i = 0; troubles && i < c->otlp.nheaders; i++) {
+		const struct otlp_header *h = &c->otlp.headers[i];
+		if (h->secret[0] && !has_value(t, h->secret))
+			(void)buf_printf(troubles,
+			        "otlp sends no traces: the secret %s of its header %s has no "
+			        "value; "
+			        "remedy: a file " SECRETS_DIR
+			        "/%s, or `secrets` in agentboxd.yaml\n",
+			        h->secret, h->name, h->secret);
+	}
+	for (uint32_t i = 0; troubles && i < c->nwebhooks; i++) {
+		const struct webhook *w = &c->webhooks[i];
+		if (w->nargs) /* nothing is signed */
+			tell_command(w, troubles);
+		else if (!has_value(t, w->secret))
+			(void)buf_printf(troubles,
+			        "webhook %s tells nobody: its secret %s has no value; remedy: a "
+			        "file " SECRETS_DIR "/%s, or `secrets` in agentboxd.yaml\n",
+			        w->name, w->secret, w->secret);
+	}
+}
+
+static void tell_bucket(const struct table *t, const struct bucket *b, struct buf *troubles)
+{
+	const char *names[EGRESS_BUCKET_SECRETS] = {b->access_key, b->secret_key, b->session_token};
+	for (size_t i = 0; troubles && b->on && i < ARRAY_LEN(names); i++)
+		if (names[i][0] && !has_value(t, names[i]))
+			(void)buf_printf(troubles,
+			        "artifacts are not uploaded: the secret %s of artifacts.s3 has no "
+			        "value; remedy: a file " SECRETS_DIR "/%s, or `secrets` in "
+			        "agentboxd.yaml\n",
+			        names[i], names[i]);
+}
+
+static void load_bucket(struct table *t, const struct daemon_config *c,
+        const struct secrets_places *places, struct buf *missing)
+{
+	const struct bucket *b = &c->bucket;
+	if (!b->on)
+		return;
+	load_unlisted(t, c, b->access_key, places, missing);
+	load_unlisted(t, c, b->secret_key, places, missing);
+	load_unlisted(t, c, b->session_token, places, missing);
+}
+
 int secrets_load(const struct policy_set *set, const struct secrets_places *places,
         struct buf *missing, struct err *e)
 {
-	auto_table struct table t = {.v = xcalloc(SECRETS_MAX, sizeof(*t.v))};
+	auto_table struct table t = {.v = xcalloc(EGRESS_SECRETS, sizeof(*t.v))};
 	const struct daemon_config *c = &set->config;
 	const struct load l = {.places = places, .until_ms = clock_mono_ms() + SECRETS_COMMANDS_MS};
 	struct err why = {0};
@@ -210,19 +291,20 @@ int secrets_load(const struct policy_set *set, const struct secrets_places *plac
 		if (to)
 			settle(to, read_listed(to, &c->secrets[i], &l, &why), &why, missing);
 	}
-	for (uint32_t i = 0; i < set->count; i++) {
-		const struct policy *p = &set->policies[i];
-		for (uint32_t k = 0; k < p->ninject; k++) {
-			const char *name = p->inject[k].secret;
-			bool listed = false;
-			for (uint32_t j = 0; j < c->nsecrets; j++)
-				listed |= strcmp(c->secrets[j].name, name) == 0;
-			struct egress_secret *to = name[0] && !listed ? entry(&t, name) : NULL;
-			if (to)
-				settle(to, read_unlisted(to, places, &why), &why, missing);
-		}
-	}
+	for (uint32_t i = 0; i < set->count; i++)
+		for (uint32_t k = 0; k < set->policies[i].ninject; k++)
+			load_unlisted(&t, c, set->policies[i].inject[k].secret, places, missing);
+	for (uint32_t i = 0; i < set->count; i++)
+		for (uint32_t k = 0; k < set->policies[i].ngiven; k++)
+			load_unlisted(&t, c, set->policies[i].given[k].secret, places, missing);
+	for (uint32_t i = 0; i < c->otlp.nheaders; i++)
+		load_unlisted(&t, c, c->otlp.headers[i].secret, places, missing);
+	for (uint32_t i = 0; i < c->nwebhooks; i++)
+		load_unlisted(&t, c, c->webhooks[i].secret, places, missing);
+	load_bucket(&t, c, places, missing);
 	drop_missing(&t);
+	tell_hooks(&t, c, places->troubles);
+	tell_bucket(&t, &c->bucket, places->troubles);
 	int fd = fd_sealed_memfd("secrets", t.v, t.n * sizeof(*t.v));
 	return fd < 0 ? err_set(e, fd, "secrets: %s", strerror(-fd)) : fd;
 }

@@ -36,7 +36,7 @@ struct secrets_places {
 	const char *credentials; /* $CREDENTIALS_DIRECTORY as it was at start, or NULL */
 	int previous;            /* memfd of the last load, or -1: the environment still holds */
 	bool files_only;         /* commands are not run: what they printed last stays */
-	struct buf *troubles;    /* gets a line for each command that failed */
+	struct buf *troubles;    /* gets a line for each that is not as root meant it */
 };
 
 /* Sealed memfd (owned), or -errno.  Names without a value are listed in `missing`, with why. */

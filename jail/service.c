@@ -15,13 +15,19 @@ enum { BACKOFF_FIRST_MS = 100, ASK_AGAIN_MS = 10 };
 /* Some thousand replies of 5 KB.  The default (212992) holds forty. */
 enum { SOCKET_BYTES = 4 << 20 };
 
+/* Of its patience.  Looks are counted and not milliseconds: where all of us were stopped for an
+ * hour, nobody was silent. */
+enum { LOOKS = 4 };
+
 static void try_restart(struct alarm *a);
+static void on_look(struct alarm *a);
 
 void service_init(struct service *s)
 {
 	s->child = (struct child)CHILD_NONE;
 	s->sock = -1;
 	alarm_init(&s->restart, try_restart);
+	alarm_init(&s->look, on_look);
 }
 
 bool service_running(const struct service *s)
@@ -68,6 +74,39 @@ void service_send(struct service *s, void *msg, size_t n, const int *fds, int nf
 	watch_output(s);
 }
 
+static void look_again(struct service *s)
+{
+	s->minded = s->patience_ms > 0 && !s->stopping;
+	if (s->minded)
+		alarm_set(s->poller, &s->look, (int64_t)(s->patience_ms / LOOKS));
+}
+
+static void look_away(struct service *s)
+{
+	s->minded = false;
+	alarm_clear(&s->look);
+}
+
+/* One that is told to end has an end to its time already. */
+static void on_look(struct alarm *a)
+{
+	struct service *s = container_of(a, struct service, look);
+	if (s->silent++ >= LOOKS && !s->renewing) {
+		service_fail(s, "it hangs: it has not answered for too long");
+		return;
+	}
+	s->ops->ping(s);
+	look_again(s);
+}
+
+/* Before its first word it starts, which may take any time. */
+static void heard(struct service *s)
+{
+	s->silent = 0;
+	if (!s->minded)
+		look_again(s);
+}
+
 static void on_control(struct watch *w, uint32_t events)
 {
 	struct service *s = container_of(w, struct service, control);
@@ -85,6 +124,7 @@ static void on_control(struct watch *w, uint32_t events)
 	if (n < 0 && msg_later(n))
 		return;
 	if (n > 0) {
+		heard(s);
 		s->ops->message(s, bytes, (size_t)n, fds);
 		return;
 	}
@@ -100,6 +140,7 @@ static void on_control(struct watch *w, uint32_t events)
 static void close_socket(struct service *s)
 {
 	poller_remove(s->poller, &s->control);
+	look_away(s);
 	outbox_done(&s->outbox);
 	fd_close(take_fd(s->sock));
 }
@@ -237,6 +278,7 @@ void service_retire(struct service *from, struct service *to)
 {
 	poller_remove(from->poller, &from->control);
 	poller_remove(from->poller, &from->pidfd);
+	look_away(from);
 	service_init(to);
 	to->name = from->name;
 	to->program = from->program;
@@ -257,6 +299,7 @@ void service_fail(struct service *s, const char *why)
 {
 	log_err("%s (pid %d) is ended: %s", s->name, s->child.pid, why);
 	poller_remove(s->poller, &s->control); /* nothing more of it is heard */
+	look_away(s);
 	child_kill(&s->child);
 }
 

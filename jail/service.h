@@ -5,8 +5,8 @@
  * Each start gets a fresh socket pair; the child's end is its descriptor 3.
  * The first restart is at once, later ones back off up to SERVICE_BACKOFF_MAX_MS
  * until one has lived for SERVICE_STEADY_MS.  A child that closes its socket, sends
- * something that is no message, or reads too slowly is killed: it is not alive
- * in any way that counts.
+ * something that is no message, reads too slowly, or says nothing for too long
+ * is killed: it is not alive in any way that counts.
  */
 #ifndef JAIL_SERVICE_H
 #define JAIL_SERVICE_H
@@ -22,7 +22,7 @@
 #include <sys/stat.h>
 
 enum { SERVICE_BACKOFF_MAX_MS = 5000, SERVICE_STEADY_MS = 10000 };
-enum { SERVICE_FDS = 8 };
+enum { SERVICE_FDS = 9 };
 
 struct service;
 
@@ -35,6 +35,8 @@ struct service_ops {
 	/* One datagram of n bytes; fds are taken.  May kill the service, not free it. */
 	void (*message)(struct service *s, void *msg, size_t n, int *fds);
 	void (*ended)(struct service *s);
+	/* It has said nothing for a while: asks it for a word. */
+	void (*ping)(struct service *s);
 };
 
 struct service {
@@ -46,12 +48,15 @@ struct service {
 	const struct service_ops *ops; /* static */
 	struct poller *poller;         /* borrowed */
 	void *owner;                   /* borrowed: for its life */
+	uint64_t patience_ms;          /* with one that says nothing; 0: without end.  May change */
 
 	struct child child;
 	int sock; /* owned, -1 */
 	struct watch control, pidfd;
 	struct outbox outbox;
-	struct alarm restart;
+	struct alarm restart, look;
+	bool minded;     /* `look` is set: it has said something */
+	unsigned silent; /* looks since it last did */
 	int64_t started_ms;
 	int64_t backoff_ms; /* of the next restart */
 	bool stopping;      /* not started again */

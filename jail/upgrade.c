@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "jail/daemon.h"
 #include "jail/handover.h"
+#include "jail/snapshots.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -23,7 +24,7 @@ enum {
 	LOOK_MS = 5,
 	SAID_MAX = 8 << 10,
 	ARGV_MAX = 64,
-	ENV_MAX = POLICY_EXPOSED + 4,
+	ENV_MAX = POLICY_EXPOSED + 5,
 };
 
 static void on_alarm(struct alarm *a);
@@ -108,7 +109,8 @@ static int may_begin(const struct daemon *d, struct err *e)
 	const char *self = d->programs.self;
 	if (upgrade_waits(d))
 		return err_set(e, -EBUSY, "%s is taking over already", self);
-	unsigned working = laters_working(&d->laters); /* opening alone is a moment */
+	/* opening alone is a moment */
+	unsigned working = laters_working(&d->laters) + snapshots_working(d);
 	if (working > 0)
 		return err_set(e, -EBUSY,
 		        "%s cannot take over now: the files of %u sessions are being made ready; "
@@ -181,6 +183,9 @@ static void environment_make(const struct daemon *d, int memfd, struct environme
 	env->v[env->n++] = xasprintf(HANDOVER_VARIABLE "=%d", memfd);
 	if (d->notify.len > 0)
 		env->v[env->n++] = xasprintf("NOTIFY_SOCKET=%s", d->notify.path);
+	if (d->notify.watchdog_us > 0)
+		env->v[env->n++] =
+		        xasprintf("WATCHDOG_USEC=%llu", (unsigned long long)d->notify.watchdog_us);
 	if (d->credentials)
 		env->v[env->n++] = xasprintf("CREDENTIALS_DIRECTORY=%s", d->credentials);
 	for (size_t i = 0; d->exposed[i]; i++)
@@ -215,6 +220,7 @@ static void give_up(struct daemon *d, const char *why)
 	(void)str_copy(d->upgrade.why, sizeof(d->upgrade.why), e.text);
 	upgrade_done(d); /* the supervisor's next start waits for no more than that */
 	daemon_empty_trash(d);
+	snapshots_sweep(d);
 }
 
 static void on_alarm(struct alarm *a)
@@ -234,6 +240,9 @@ static void on_alarm(struct alarm *a)
 		give_up(d, why);
 		return;
 	}
+	/* Its clients are cut; those that come wait in the backlog, which is carried over. */
+	service_stop(&d->listener_service);
+	service_done(&d->listener_service);
 	pool_empty(&d->pool);
 	d->former_policies = d->policies->memfd;
 	log_info("%s takes over from here, with %u jails", d->programs.self, d->jails.count);
@@ -241,11 +250,16 @@ static void on_alarm(struct alarm *a)
 	(void)replace(d, &e);
 	give_up(d, e.text);
 	d->former_policies = -1;
+	d->listener_service.stopping = false;
+	if (peers_follow_listen(d, &e) < 0)
+		log_err("%s", e.text);
 }
 
 void upgrade_go_on(struct daemon *d)
 {
 	daemon_leave_trash(d);
+	snapshots_done(d);
+	hook_commands_done(d);
 	d->upgrade.until_ms = clock_mono_ms() + WAIT_MS + KILL_MS;
 	alarm_set(&d->poller, &d->upgrade.alarm, 0);
 }

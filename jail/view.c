@@ -2,6 +2,7 @@
 #include "base/fd.h"
 #include "base/ids.h"
 #include "base/mem.h"
+#include "jail/merge.h"
 #include "jail/mounts.h"
 #include "jail/userns.h"
 
@@ -64,6 +65,34 @@ static int add_session(struct view *v, const struct kit *k, int dir, const int *
 	if (mount < 0)
 		return err_wrap(e, "%s", target);
 	add(v, own(v, mount), target, false);
+	return 0;
+}
+
+/* The workspace's own part, the kit's or the session's, and what it stands on. */
+static int add_merged(struct view *v, const struct launch_spec *spec, struct err *e)
+{
+	const struct kit *k = spec->kit;
+	struct merge m = {.lower = *spec->lower,
+	        .upper = k->mounts[KIT_WORKSPACE],
+	        .idmap = k->idmap,
+	        .mntns = spec->root->mntns,
+	        .id = k->base + ID_INNER_AGENT};
+	int r = 0;
+	if (spec->workspace < 0) {
+		r = merge_prepare(m.upper, m.id, e);
+	} else if (spec->session_mounts) {
+		m.upper = spec->session_mounts[1];
+		r = mounts_finish(m.upper, MOUNTS_NSD, k->idmap, e);
+	} else {
+		m.upper = mounts_clone(spec->workspace, "", MOUNTS_NSD, k->idmap, e);
+		r = m.upper < 0 ? m.upper : 0;
+	}
+	int mount = r < 0 ? r : merge_mount(&m, e);
+	if (spec->workspace >= 0 && !spec->session_mounts)
+		fd_close(m.upper);
+	if (mount < 0)
+		return err_wrap(e, "/workspace");
+	add(v, own(v, mount), "/workspace", false);
 	return 0;
 }
 
@@ -173,6 +202,9 @@ static int place_of(const struct launch_spec *spec, int mnt, const struct launch
 	if (strncmp(b->target, WORKSPACE, strlen(WORKSPACE)) != 0)
 		return err_set(
 		        e, -EINVAL, "bind target '%s' is not below /mnt or /workspace", b->target);
+	if (spec->lower) /* a place in its own part would hide what it stands on */
+		return err_set(e, -EOPNOTSUPP,
+		        "the session stands on a snapshot (remedy: a target below /mnt)");
 	bool stored = spec->workspace >= 0;
 	return make_place(stored ? spec->workspace : spec->kit->mounts[KIT_WORKSPACE],
 	        b->target + strlen(WORKSPACE), file,
@@ -260,7 +292,9 @@ int view_make(const struct launch_spec *spec, struct view *ret, struct err *e)
 		return r;
 	const int *ready = spec->session_mounts;
 	r = add_session(&v, k, spec->home, ready, KIT_HOME, "/home/agent", e);
-	if (r == 0)
+	if (r == 0 && spec->lower)
+		r = add_merged(&v, spec, e);
+	else if (r == 0)
 		r = add_session(&v, k, spec->workspace, ready ? ready + 1 : NULL, KIT_WORKSPACE,
 		        "/workspace", e);
 	if (r == 0)

@@ -15,10 +15,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -104,6 +106,7 @@ static void set_reply(const struct stat *st, int status)
 	bool sized = st && (S_ISREG(st->st_mode) || S_ISDIR(st->st_mode));
 	reply.bytes = sized ? (uint64_t)st->st_size : 0;
 	reply.nlink = st ? (uint32_t)st->st_nlink : 0;
+	reply.changed_ms = st ? st->st_mtim.tv_sec * 1000 + st->st_mtim.tv_nsec / 1000000 : 0;
 	reply.truncated = 0;
 }
 
@@ -121,6 +124,7 @@ static struct level {
 	int fd;
 	size_t path_len; /* of reply.path for this directory, with its slash */
 	long have, at;   /* bytes in buf */
+	char name[256];  /* in the level above, where that is needed */
 	char buf[DENTS] __attribute__((aligned(8)));
 } levels[WORKER_DEPTH_MAX];
 
@@ -142,7 +146,7 @@ static const char *next_name(struct level *l)
 }
 
 /* One entry below levels[depth]; true when it is a directory that is open as the next level. */
-static bool list_entry(int depth, const char *name, uint64_t req, bool *cut)
+static bool list_entry(int depth, const char *name, const struct worker_request *r, bool *cut)
 {
 	struct level *l = &levels[depth];
 	size_t n = strlen(name);
@@ -155,8 +159,8 @@ static bool list_entry(int depth, const char *name, uint64_t req, bool *cut)
 		return false; /* gone meanwhile */
 	memcpy(reply.path + l->path_len, name, n + 1);
 	set_reply(&st, 0);
-	send_reply(WORKER_ENTRY, req, -1);
-	if (!S_ISDIR(st.st_mode))
+	send_reply(WORKER_ENTRY, r->head.req, -1);
+	if (!S_ISDIR(st.st_mode) || (r->flags & WORKER_FLAT))
 		return false;
 	if (depth + 1 == WORKER_DEPTH_MAX) {
 		*cut = true;
@@ -194,7 +198,7 @@ static void list(int root, const struct worker_request *r)
 			continue;
 		}
 		entries++;
-		depth += list_entry(depth, name, r->head.req, &cut);
+		depth += list_entry(depth, name, r, &cut);
 	}
 	set_reply(NULL, status);
 	reply.truncated = cut;
@@ -204,49 +208,125 @@ static void list(int root, const struct worker_request *r)
 
 /* ---- OPEN ---- */
 
+/* What is to be read: a descriptor of a regular file, or -errno. */
+static int open_regular(int root, const struct worker_request *r, struct stat *ret)
+{
+	int fd = open_beneath(root, or_dot(r->path), O_RDONLY, 0);
+	int status = fd < 0 ? fd : 0;
+	if (fd >= 0 && fstat(fd, ret) < 0)
+		status = -errno;
+	else if (fd >= 0 && !S_ISREG(ret->st_mode))
+		status = S_ISDIR(ret->st_mode) ? -EISDIR : -EINVAL;
+	if (status < 0 && fd >= 0)
+		close(fd);
+	return status < 0 ? status : fd;
+}
+
 static void open_file(int root, const struct worker_request *r)
 {
 	struct stat st;
-	int fd = open_beneath(root, or_dot(r->path), O_RDONLY, 0);
-	int status = fd < 0 ? fd : 0;
-	if (fd >= 0 && fstat(fd, &st) < 0)
-		status = -errno;
-	else if (fd >= 0 && !S_ISREG(st.st_mode))
-		status = S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
-	set_reply(status == 0 ? &st : NULL, status);
+	int fd = open_regular(root, r, &st);
+	set_reply(fd >= 0 ? &st : NULL, fd < 0 ? fd : 0);
 	reply.path[0] = '\0';
-	send_reply(WORKER_DONE, r->head.req, status == 0 ? fd : -1);
+	send_reply(WORKER_DONE, r->head.req, fd);
 	if (fd >= 0)
 		close(fd);
 }
 
+/* ---- bytes ---- */
+
+static char copied[COPY];
+
+static int put_all(int to, const char *p, size_t n)
+{
+	while (n) {
+		ssize_t k = write(to, p, n);
+		if (k < 0 && errno == EINTR)
+			continue;
+		if (k < 0)
+			return -errno;
+		p += k;
+		n -= (size_t)k;
+	}
+	return 0;
+}
+
+/* ---- READ ---- */
+
+static int pour(int from, int to, uint64_t at, uint64_t n)
+{
+	while (n) {
+		ssize_t k = pread(from, copied, n < COPY ? (size_t)n : COPY, (off_t)at);
+		if (k <= 0)
+			return k < 0 ? -errno : -ENODATA; /* it was cut meanwhile */
+		int status = put_all(to, copied, (size_t)k);
+		if (status < 0)
+			return status;
+		at += (uint64_t)k;
+		n -= (uint64_t)k;
+	}
+	return 0;
+}
+
+static void read_file(int root, const struct worker_request *r, int to)
+{
+	struct stat st;
+	int fd = open_regular(root, r, &st);
+	int status = fd < 0 ? fd : 0;
+	reply.path[0] = '\0';
+	if (fd >= 0) {
+		uint64_t size = (uint64_t)st.st_size, at = r->offset;
+		if (r->flags & WORKER_TAIL)
+			at = r->bytes < size ? size - r->bytes : 0;
+		uint64_t there = at < size ? size - at : 0;
+		set_reply(&st, 0);
+		send_reply(WORKER_ENTRY, r->head.req, -1);
+		status = pour(fd, to, at, r->bytes < there ? r->bytes : there);
+		close(fd);
+	}
+	set_reply(NULL, status);
+	send_reply(WORKER_DONE, r->head.req, -1);
+}
+
 /* ---- WRITE ---- */
 
+/* All of a memfd, of which there may be at most `max`. */
 static int copy_bytes(int from, int to, uint64_t max)
 {
-	static char buf[COPY];
 	uint64_t done = 0;
 	for (;;) {
-		ssize_t n = pread(from, buf, sizeof(buf), (off_t)done);
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			return 0;
+		ssize_t n = pread(from, copied, COPY, (off_t)done);
+		if (n <= 0)
+			return n < 0 ? -errno : 0;
 		if (done + (uint64_t)n > max)
 			return -EFBIG;
-		for (ssize_t at = 0; at < n;) {
-			ssize_t k = write(to, buf + at, (size_t)(n - at));
-			if (k < 0)
-				return -errno;
-			at += k;
-		}
+		int status = put_all(to, copied, (size_t)n);
+		if (status < 0)
+			return status;
 		done += (uint64_t)n;
 	}
 }
 
-/* Opens (making what is missing) the directory that the last component of `path` is in; *ret_name
- * points at that component. */
-static int open_parent(int root, char *path, const char **ret_name)
+/* Exactly n bytes of a pipe: one that ends earlier is of a client that left. */
+static int copy_pipe(int from, int to, uint64_t n)
+{
+	while (n) {
+		ssize_t k = read(from, copied, n < COPY ? (size_t)n : COPY);
+		if (k < 0 && errno == EINTR)
+			continue;
+		if (k <= 0)
+			return k < 0 ? -errno : -EPIPE;
+		int status = put_all(to, copied, (size_t)k);
+		if (status < 0)
+			return status;
+		n -= (uint64_t)k;
+	}
+	return 0;
+}
+
+/* Opens (with `make`: making what is missing) the directory that the last component of `path` is
+ * in; *ret_name points at that component. */
+static int open_parent(int root, char *path, bool make, const char **ret_name)
 {
 	int at = open_beneath(root, ".", O_PATH | O_DIRECTORY, 0);
 	char *name = path;
@@ -255,7 +335,8 @@ static int open_parent(int root, char *path, const char **ret_name)
 		if (!*name)
 			continue;
 		/* EEXIST and the like show when it is opened */
-		(void)mkdirat(at, name, 0755);
+		if (make)
+			(void)mkdirat(at, name, 0755);
 		int next = open_beneath(at, name, O_PATH | O_DIRECTORY, 0);
 		close(at);
 		at = next;
@@ -264,17 +345,46 @@ static int open_parent(int root, char *path, const char **ret_name)
 	return at;
 }
 
+/* A worker that was killed leaves what it wrote under such a name, and no lock on it. */
+static void remove_left(int dir, const char *temp)
+{
+	int fd = open_beneath(dir, temp, O_RDONLY, 0);
+	if (fd < 0)
+		return;
+	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+		(void)unlinkat(dir, temp, 0);
+	close(fd);
+}
+
+/* A new file that is locked: one that was made and had no lock yet may be gone already, removed by
+ * another worker. */
+static int open_temp(int dir, const char *temp)
+{
+	struct stat st;
+	int fd = open_beneath(dir, temp, O_WRONLY | O_CREAT | O_EXCL, 0600);
+	if (fd == -EEXIST) {
+		remove_left(dir, temp);
+		fd = open_beneath(dir, temp, O_WRONLY | O_CREAT | O_EXCL, 0600);
+	}
+	if (fd < 0 ||
+	        (flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &st) == 0 && st.st_nlink == 1))
+		return fd;
+	close(fd);
+	return -EEXIST;
+}
+
 static int write_into(int dir, const char *name, int from, const struct worker_request *r)
 {
 	char temp[32];
 	int fd = -EEXIST;
 	for (int i = 0; fd == -EEXIST && i < TEMP_NAMES; i++) {
 		(void)snprintf(temp, sizeof(temp), ".agentbox-write-%d", i);
-		fd = open_beneath(dir, temp, O_WRONLY | O_CREAT | O_EXCL, 0600);
+		fd = open_temp(dir, temp);
 	}
 	if (fd < 0)
 		return fd;
-	int status = copy_bytes(from, fd, r->bytes);
+	int status = r->flags & WORKER_PIPE ? copy_pipe(from, fd, r->bytes)
+	                                    : copy_bytes(from, fd, r->bytes);
 	if (status == 0 && fchmod(fd, r->mode & 0755) < 0)
 		status = -errno;
 	close(fd);
@@ -286,20 +396,113 @@ static int write_into(int dir, const char *name, int from, const struct worker_r
 	return status;
 }
 
-static void write_file(int root, struct worker_request *r, int from)
+static void answer(const struct worker_request *r, int status)
 {
-	const char *name;
-	int dir = open_parent(root, r->path, &name);
-	int status = dir < 0 ? dir : 0;
-	if (status == 0 && (!*name || strcmp(name, ".") == 0 || strcmp(name, "..") == 0))
-		status = -EISDIR;
-	if (status == 0)
-		status = write_into(dir, name, from, r);
-	if (dir >= 0)
-		close(dir);
 	set_reply(NULL, status);
 	reply.path[0] = '\0';
 	send_reply(WORKER_DONE, r->head.req, -1);
+}
+
+/* The directory that the last component of the path is in, with those above it: made where they are
+ * missing, with `make`.  -EISDIR where the path is no name in a directory. */
+static int find_parent(int root, struct worker_request *r, bool make, const char **ret_name)
+{
+	int dir = open_parent(root, r->path, make, ret_name);
+	const char *name = *ret_name;
+	if (dir < 0 || (*name && strcmp(name, ".") != 0 && strcmp(name, "..") != 0))
+		return dir;
+	close(dir);
+	return -EISDIR;
+}
+
+static void write_file(int root, struct worker_request *r, int from)
+{
+	const char *name;
+	int dir = find_parent(root, r, true, &name);
+	int status = dir < 0 ? dir : write_into(dir, name, from, r);
+	if (dir >= 0)
+		close(dir);
+	answer(r, status);
+}
+
+static void make_dir(int root, struct worker_request *r)
+{
+	const char *name;
+	int dir = find_parent(root, r, true, &name);
+	int status = dir < 0 ? dir : mkdirat(dir, name, 0755) < 0 ? -errno : 0;
+	if (status == -EEXIST) {
+		int there = open_beneath(dir, name, O_PATH | O_DIRECTORY, 0);
+		status = there < 0 ? there : 0;
+		if (there >= 0)
+			close(there);
+	}
+	if (dir >= 0)
+		close(dir);
+	answer(r, status);
+}
+
+/* ---- REMOVE ---- */
+
+/* Everything below levels[0], which it closes.  An agent that makes files as fast as they go is not
+ * followed for ever. */
+static int empty_tree(void)
+{
+	int depth = 0, status = 0;
+	for (int entries = 0; depth >= 0; entries++) {
+		struct level *l = &levels[depth];
+		const char *name = entries < WORKER_ENTRIES_MAX ? next_name(l) : NULL;
+		if (!name) {
+			status = status == 0 && entries >= WORKER_ENTRIES_MAX ? -ENOTEMPTY : status;
+			close(l->fd);
+			depth--;
+			if (depth >= 0 && unlinkat(levels[depth].fd, l->name, AT_REMOVEDIR) < 0 &&
+			        status == 0)
+				status = -errno;
+			continue;
+		}
+		if (unlinkat(l->fd, name, 0) == 0 || errno == ENOENT)
+			continue;
+		int fd = -errno;
+		if (fd == -EISDIR)
+			fd = depth + 1 == WORKER_DEPTH_MAX
+			             ? -ELOOP
+			             : open_beneath(l->fd, name, O_RDONLY | O_DIRECTORY, 0);
+		if (fd < 0) {
+			status = status == 0 ? fd : status;
+			continue;
+		}
+		struct level *sub = &levels[++depth];
+		sub->fd = fd;
+		sub->have = sub->at = 0;
+		size_t n = strlen(name);
+		memcpy(sub->name, name, n + 1);
+	}
+	return status;
+}
+
+static int remove_dir(int dir, const char *name, bool tree)
+{
+	if (unlinkat(dir, name, AT_REMOVEDIR) == 0)
+		return 0;
+	if (!tree || (errno != ENOTEMPTY && errno != EEXIST))
+		return -errno;
+	levels[0] = (struct level){.fd = open_beneath(dir, name, O_RDONLY | O_DIRECTORY, 0)};
+	int status = levels[0].fd < 0 ? levels[0].fd : empty_tree();
+	if (status == 0 && unlinkat(dir, name, AT_REMOVEDIR) < 0)
+		status = -errno;
+	return status;
+}
+
+static void remove_path(int root, struct worker_request *r)
+{
+	const char *name;
+	int dir = find_parent(root, r, false, &name);
+	int status = dir < 0 ? dir : unlinkat(dir, name, 0) < 0 ? -errno : 0;
+	if (status == -EISDIR && dir >= 0)
+		status = remove_dir(dir, name, r->flags & WORKER_TREE);
+	if (dir >= 0)
+		close(dir);
+	answer(r, status);
 }
 
 /* ---- the filter ---- */
@@ -324,9 +527,11 @@ static int lock(void)
 	        ALLOW(fstat),
 	        ALLOW(getdents64),
 	        ALLOW(pread64),
+	        ALLOW(read),
 	        ALLOW(write),
 	        ALLOW(mkdirat),
 	        ALLOW(fchmod),
+	        ALLOW(flock),
 	        ALLOW(renameat2),
 	        ALLOW(unlinkat),
 	        ALLOW(restart_syscall),
@@ -349,9 +554,14 @@ static void serve(const struct roots *roots, struct worker_request *r, int fd)
 		open_file(root, r);
 	} else if (r->head.type == WORKER_WRITE && fd >= 0) {
 		write_file(root, r, fd);
+	} else if (r->head.type == WORKER_READ && fd >= 0) {
+		read_file(root, r, fd);
+	} else if (r->head.type == WORKER_MKDIR) {
+		make_dir(root, r);
+	} else if (r->head.type == WORKER_REMOVE) {
+		remove_path(root, r);
 	} else {
-		set_reply(NULL, -EINVAL);
-		send_reply(WORKER_DONE, r->head.req, -1);
+		answer(r, -EINVAL);
 	}
 }
 
@@ -390,6 +600,9 @@ static bool next_request(const struct roots *roots)
 int main(void)
 {
 	umask(022);
+	/* A pipe whose other end is gone and a file beyond its limit are errors like others. */
+	(void)signal(SIGPIPE, SIG_IGN);
+	(void)signal(SIGXFSZ, SIG_IGN);
 	struct roots roots = {
 	        .workspace = open("/workspace", O_PATH | O_DIRECTORY | O_CLOEXEC),
 	        .home = open("/home/agent", O_PATH | O_DIRECTORY | O_CLOEXEC),
