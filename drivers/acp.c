@@ -42,8 +42,10 @@ static char *copy(const char *s)
 	return s ? xstrdup(s) : NULL;
 }
 
-static struct driver_run *acp_open(const struct driver_spec *spec, struct event_sink *sink)
+static struct driver_run *acp_open(
+        const struct driver *d, const struct driver_spec *spec, struct event_sink *sink)
 {
+	(void)d;
 	struct driver_run *r = xnew(struct driver_run);
 	bool asks = spec->permissions != PERMISSIONS_AUTO;
 	r->sink = sink;
@@ -59,8 +61,12 @@ static struct driver_run *acp_open(const struct driver_spec *spec, struct event_
 		r->mcp_http |= spec->mcp[i].url != NULL;
 	r->failure_text = copy_list(spec->failure_text);
 	r->usage_sums = spec->usage_sums;
+	r->files = spec->acp_files;
+	r->serves_terminals = spec->acp_terminals;
 	r->permissions = spec->permissions;
 	r->usage.cost_usd = r->cost = -1;
+	if (spec->live)
+		acp_take_live(r, spec->live);
 	return r;
 }
 
@@ -84,6 +90,7 @@ static void acp_close(struct driver_run *r)
 	calls_done(&r->calls);
 	acp_tools_done(r);
 	acp_permissions_done(r);
+	acp_served_done(r);
 	tail_done(&r->text);
 	tail_done(&r->piece);
 	free(r->message);
@@ -95,7 +102,10 @@ static void acp_close(struct driver_run *r)
 
 static int acp_start(struct driver_run *r, struct buf *to_stdin, bool *ret_eof)
 {
-	acp_initialize(r, to_stdin);
+	if (r->waited)
+		acp_prompt(r, to_stdin);
+	else
+		acp_initialize(r, to_stdin);
 	*ret_eof = false;
 	return to_stdin->failed;
 }
@@ -195,7 +205,7 @@ static bool usage_update(struct driver_run *r, const struct json *update)
 }
 
 /* Updates that are known and say nothing that an event does not say better. */
-static bool acp_drops(const char *kind)
+bool acp_drops(const char *kind)
 {
 	static const char *const nothing[] = {
 	        "available_commands_update", "current_mode_update", "config_option_update",
@@ -268,7 +278,7 @@ static bool dispatch(struct driver_run *r, const struct json *line, struct buf *
 		return update(r, json_get(line, "params"));
 	if (same(method, "$/cancel_request"))
 		return acp_withdrawn(r, json_get(line, "params"), to_stdin);
-	return false;
+	return acp_served(r, method, json_get(line, "params"));
 }
 
 static void acp_line(struct driver_run *r, const char *p, size_t n, bool whole,
@@ -279,9 +289,7 @@ static void acp_line(struct driver_run *r, const char *p, size_t n, bool whole,
 	auto_json struct json *line = whole ? json_parse(p, n, NULL) : NULL;
 	bool open = r->state != ACP_CLOSED;
 	bool understood = json_is_object(line) && dispatch(r, line, to_stdin);
-	/* A string of the tree ends at its first NUL, so the line has more than the events say. */
-	if (!understood || memmem(p, n, "\\u0000", 6))
-		emit_raw(r->sink, NULL, p, n, !whole);
+	emit_unsaid(r->sink, understood, p, n, whole);
 	if (open && r->state == ACP_CLOSED)
 		*ret_eof = true;
 }
@@ -294,6 +302,9 @@ static void acp_error_line(struct driver_run *r, const char *p, size_t n)
 
 const struct driver driver_acp = {
         .name = "acp",
+        .can = CAN(RESUME) | CAN(INPUT) | CAN(INTERRUPT) | CAN(ASK) | CAN(DENY) | CAN(QUESTIONS) |
+               CAN(SYSTEM_PROMPT) | CAN(MODEL) | CAN(MCP_STDIO) | CAN(MCP_HTTP) | CAN(THINKING) |
+               CAN(PLAN) | CAN(COST) | CAN(USAGE) | CAN(WARM),
         .over_at_eof = true,
         .check = acp_check,
         .command = acp_command,
@@ -305,6 +316,8 @@ const struct driver driver_acp = {
         .answer = acp_answer,
         .reply = acp_reply,
         .input = acp_input,
+        .rest = acp_rest,
+        .idle = acp_idle,
         .end = acp_end,
         .close = acp_close,
 };

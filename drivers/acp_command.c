@@ -5,24 +5,42 @@
 
 #include <string.h>
 
+#define MCP_FILE ".agentbox/mcp.json"
+/* All of a harness spelled and escaped: mcp_dollar is of 32 bytes at most. */
+#define MCP_TEXT_MAX (LIMIT_YAML_FILE * 64 + 4096)
+
 int acp_check(const struct driver_spec *spec, struct err *e)
 {
 	if (spec->resume && (!*spec->resume || strlen(spec->resume) > CALLS_TEXT_MAX))
 		return err_set(e, -ENOEXEC, "resume: '%.80s' is no id of a session", spec->resume);
-	if (spec->model && (!*spec->model || *spec->model == '-'))
-		return err_set(
-		        e, -ENOEXEC, "model: this agent cannot be told '%.80s'", spec->model);
-	int r = launch_check_mcp(spec, e);
-	if (r < 0)
-		return r;
-	/* The protocol itself tells the rest: the model, the system prompt, permissions, servers.
-	 */
-	struct driver_spec told = *spec;
-	told.model = spec->model_flag ? spec->model : NULL;
-	told.system_prompt = NULL;
-	told.permissions = PERMISSIONS_AUTO;
-	told.nmcp = 0;
-	return launch_check(&told, e);
+	return launch_check(&driver_acp, spec, e);
+}
+
+/* The servers that are programs, where the protocol does not take them. */
+static void put_programs(struct driver_command *c, const struct driver_spec *spec)
+{
+	struct driver_mcp *programs = xcalloc(spec->nmcp + 1, sizeof(*programs));
+	struct driver_spec some = {.mcp = programs};
+	auto_buf struct buf b = BUF_INIT(MCP_TEXT_MAX);
+	struct jw w = JW_INIT(&b);
+	for (size_t i = 0; spec->mcp_flag && i < spec->nmcp; i++)
+		if (!spec->mcp[i].url)
+			programs[some.nmcp++] = spec->mcp[i];
+	/* That file's variables are put into all of it. */
+	const struct launch_spelling texts = {.dollar = spec->mcp_dollar};
+	if (some.nmcp) {
+		jw_open(&w, NULL, '{');
+		launch_put_servers(&w, "mcpServers", &some,
+		        &(struct launch_servers){.stdio = "local",
+		                .more = "\"tools\":[\"*\"]",
+		                .env = &texts,
+		                .words = &texts});
+		jw_close(&w, '}');
+		launch_args(c,
+		        (const char *const[]){spec->mcp_flag, "@" DRIVER_HOME "/" MCP_FILE, NULL});
+		launch_file(c, MCP_FILE, buf_take(&b));
+	}
+	free(programs);
 }
 
 int acp_command(const struct driver_spec *spec, struct driver_command *ret, struct err *e)
@@ -32,21 +50,27 @@ int acp_command(const struct driver_spec *spec, struct driver_command *ret, stru
 		return r;
 	struct driver_spec told = *spec;
 	told.model = spec->model_flag ? spec->model : NULL;
+	ret->below_acp = spec->acp_files || spec->acp_terminals;
+	if (ret->below_acp)
+		launch_env(ret, "AGENTBOX_ACP",
+		        !spec->acp_terminals ? "files"
+		        : !spec->acp_files   ? "terminals"
+		                             : "files terminals");
 	launch_arg(ret, spec->program);
 	launch_agent(ret, &told);
+	put_programs(ret, spec);
 	return 0;
 }
 
 /* "K=V" or "K: V" as the protocol has them: [{"name":K,"value":V}]. */
-static void put_pairs(struct jw *w, const char *key, const char *const *pairs, char sep)
+static void put_pairs(struct jw *w, const char *key, const char *const *pairs, char sep,
+        const struct launch_spelling *how)
 {
 	jw_open(w, key, '[');
 	for (; pairs && *pairs; pairs++) {
-		const char *at = strchr(*pairs, sep), *value = at ? at + 1 : "";
-		while (sep == ':' && *value == ' ')
-			value++;
+		auto_free char *value = launch_pair_value(*pairs, sep, how);
 		jw_open(w, NULL, '{');
-		jw_bytes(w, "name", *pairs, at ? (size_t)(at - *pairs) : strlen(*pairs));
+		jw_bytes(w, "name", *pairs, strcspn(*pairs, (char[]){sep, '\0'}));
 		jw_str(w, "value", value);
 		jw_close(w, '}');
 	}
@@ -55,23 +79,29 @@ static void put_pairs(struct jw *w, const char *key, const char *const *pairs, c
 
 char *acp_mcp_text(const struct driver_spec *spec)
 {
-	auto_buf struct buf b = BUF_INIT(LIMIT_YAML_FILE * 6 + 4096); /* all of it escaped */
+	const struct launch_spelling values = {.dollar = spec->mcp_dollar};
+	auto_buf struct buf b = BUF_INIT(MCP_TEXT_MAX);
 	struct jw w = JW_INIT(&b);
 	jw_open(&w, NULL, '[');
 	for (size_t i = 0; i < spec->nmcp; i++) {
 		const struct driver_mcp *m = &spec->mcp[i];
+		if (spec->mcp_flag && !m->url)
+			continue;
 		jw_open(&w, NULL, '{');
 		if (m->url)
 			jw_str(&w, "type", "http");
 		jw_str(&w, "name", m->name);
 		if (m->url) {
-			jw_str(&w, "url", m->url);
-			put_pairs(&w, "headers", m->headers, ':');
+			/* who takes servers by mcp_flag treats all their texts alike */
+			auto_free char *url =
+			        launch_spelled(m->url, spec->mcp_flag ? &values : NULL);
+			jw_str(&w, "url", url);
+			put_pairs(&w, "headers", m->headers, ':', &values);
 		} else {
 			jw_str(&w, "command", m->command ? m->command[0] : NULL);
 			if (m->command && m->command[0])
-				launch_put_args(&w, "args", m->command);
-			put_pairs(&w, "env", m->env, '=');
+				launch_put_args(&w, "args", m->command, NULL);
+			put_pairs(&w, "env", m->env, '=', &values);
 		}
 		jw_close(&w, '}');
 	}

@@ -133,6 +133,7 @@ static void emit_change(
         struct driver_run *r, const char *path, const char *change, const char *was, const char *is)
 {
 	auto_buf struct buf diff = EMIT_BUF, b = EMIT_BUF;
+	acp_written_told(r, path);
 	struct text x = lines_of(was ? was : ""), y = lines_of(is ? is : "");
 	put_hunk(&diff, &x, &y);
 	free(x.at);

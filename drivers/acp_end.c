@@ -1,6 +1,7 @@
 #include "base/mem.h"
 #include "drivers/acp.h"
 #include "drivers/emit.h"
+#include "drivers/usage.h"
 
 #include <string.h>
 
@@ -39,6 +40,15 @@ static void add(struct driver_usage *to, const struct driver_usage *more)
 	to->cached_tokens += more->cached_tokens;
 }
 
+static double cost_of(const struct driver_run *r)
+{
+	if (!r->waited || r->cost < 0)
+		return r->cost;
+	if (r->before.cost_usd < 0)
+		return -1;
+	return r->cost > r->before.cost_usd ? r->cost - r->before.cost_usd : 0;
+}
+
 /* Of one request to the model, told on the way (qwen). */
 void acp_usage_piece(struct driver_run *r, const struct json *usage)
 {
@@ -60,13 +70,15 @@ void acp_usage_turn(struct driver_run *r, const struct json *result)
 		u = (struct driver_usage){.input_tokens = tokens(quota, "input_tokens"),
 		        .output_tokens = tokens(quota, "output_tokens")};
 	}
-	if (r->usage_sums)
+	if (r->usage_sums) {
 		r->usage.input_tokens = r->usage.output_tokens = r->usage.cached_tokens = 0;
+		usage_take_off(&u, &r->before);
+	}
 	add(&r->usage, &u);
 	r->usage.turns++;
 	r->step = (struct driver_usage){0};
 	/* What a session that goes on has cost before is not known. */
-	r->usage.cost_usd = r->loaded ? -1 : r->cost;
+	r->usage.cost_usd = r->loaded ? -1 : cost_of(r);
 	if (u.input_tokens || u.output_tokens || r->usage.cost_usd >= 0)
 		emit_usage(r->sink, &r->usage);
 }
@@ -165,6 +177,54 @@ void acp_refused(struct driver_run *r, const struct json *error)
 	                                                     : xstrdup(message);
 	auto_free char *code = xasprintf("%lld", (long long)json_int(error, "code", 0));
 	acp_fail(r, why, code);
+}
+
+/* ---- between two runs ---- */
+
+/* With a program in a terminal it would not be at rest. */
+char *acp_rest(const struct driver_run *r)
+{
+	for (size_t i = 0; i < r->nterminals; i++)
+		if (!r->terminals[i].ended)
+			return NULL;
+	if (!r->success || r->error || r->interrupting || r->nasked || r->remembers || !r->session)
+		return NULL;
+	auto_buf struct buf b = BUF_INIT(8192);
+	struct jw w = JW_INIT(&b);
+	jw_open(&w, NULL, '{');
+	jw_str(&w, "session", r->session);
+	jw_int(&w, "request", r->request);
+	jw_bool(&w, "loaded", r->loaded);
+	struct driver_usage sums = r->before;
+	usage_add(&sums, &r->usage);
+	sums.cost_usd = r->cost; /* of the session already */
+	usage_put(&w, &sums);
+	jw_close(&w, '}');
+	return b.failed ? NULL : buf_take(&b);
+}
+
+void acp_take_live(struct driver_run *r, const char *live)
+{
+	auto_json struct json *j = json_parse(live, strlen(live), NULL);
+	r->waited = true;
+	r->session = xstrdup(json_str(j, "session", ""));
+	r->request = (int)json_int(j, "request", 0);
+	r->loaded = json_bool(j, "loaded", false);
+	r->before = usage_of(j);
+	/* The system prompt is said, and nothing old is told once more. */
+	free(take(r->system));
+	free(take(r->resume));
+}
+
+bool acp_idle(const char *p, size_t n)
+{
+	auto_json struct json *line = json_parse(p, n, NULL);
+	const struct json *params = json_get(line, "params");
+	const char *kind = json_str(json_get(params, "update"), "sessionUpdate", "");
+	if (n == 0)
+		return true;
+	return strcmp(json_str(line, "method", ""), "session/update") == 0 &&
+	       !json_get(line, "id") && (acp_drops(kind) || strcmp(kind, "usage_update") == 0);
 }
 
 /* ---- the end ---- */

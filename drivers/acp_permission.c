@@ -114,19 +114,10 @@ static bool is_always(const struct driver_run *r, const char *tool)
 	return false;
 }
 
-static void emit_question_answered(struct driver_run *r, const char *id, const char *text)
-{
-	auto_buf struct buf b = EMIT_BUF;
-	struct jw w = JW_INIT(&b);
-	jw_str(&w, "questionId", id);
-	jw_str(&w, "text", text);
-	(void)emit_members(r->sink, EVENT_QUESTION_ANSWERED, &b); /* LIMIT_PROMPT fits */
-}
-
 static void cancel(struct driver_run *r, struct acp_asked *q, const char *by, struct buf *to_stdin)
 {
 	if (q->field)
-		emit_question_answered(r, q->permission, "");
+		emit_question_answered(r->sink, q->permission, "");
 	else
 		emit_answered(r->sink, q->permission, q->call, "cancelled", by, NULL);
 	if (to_stdin && q->field)
@@ -164,6 +155,7 @@ void acp_permissions_done(struct driver_run *r)
 	for (size_t i = 0; i < r->nasked; i++)
 		asked_done(&r->asked[i]);
 	free(r->asked);
+	fresh_done(&r->ids);
 	for (size_t i = 0; i < r->nalways; i++)
 		free(r->always[i]);
 	free(r->always);
@@ -216,6 +208,8 @@ static void decide(struct driver_run *r, struct acp_asked *q, enum driver_answer
 		r->always = xrealloc(r->always, r->nalways + 1, sizeof(*r->always));
 		r->always[r->nalways++] = xstrdup(q->tool);
 	}
+	bool once = option == q->once || (a == ANSWER_DENY && q->deny_once);
+	r->remembers |= option && !once;
 	r->refused = a == ANSWER_DENY;
 	reply_option(to_stdin, q->id, option);
 	emit_answered(r->sink, q->permission, q->call, emit_answer_word(a), by, reason);
@@ -245,6 +239,27 @@ static char *without_quotes(const char *id)
 	return xstrndup(id + quote, n - 2 * quote);
 }
 
+/* What the question is about, as JSON text: what came with it, else what the call was told to be.
+ * Some (gemini) have the command in the title alone, and a change to a file as a diff.  Returns
+ * owned, or NULL. */
+static char *input_of(const struct acp_call *c, const struct json *call)
+{
+	const struct json *raw = json_get(call, "rawInput"), *content = json_get(call, "content");
+	auto_buf struct buf b = BUF_INIT(LIMIT_LINE);
+	struct jw w = JW_INIT(&b);
+	if (json_is_object(raw) && json_first(raw)) {
+		jw_tree(&w, NULL, raw);
+	} else if (c->input) {
+		buf_puts(&b, c->input);
+	} else if (json_is_array(content)) {
+		jw_open(&w, NULL, '{');
+		jw_str(&w, "title", json_str(call, "title", c->title));
+		jw_tree(&w, "content", content);
+		jw_close(&w, '}');
+	}
+	return b.failed || !b.len ? NULL : buf_take(&b);
+}
+
 static bool request_permission(
         struct driver_run *r, const char *id, const struct json *params, struct buf *to_stdin)
 {
@@ -254,6 +269,7 @@ static bool request_permission(
 	struct acp_call *c = acp_call_seen(r, call);
 	if (!c || r->state != ACP_PROMPT)
 		return false;
+	auto_free char *input = input_of(c, call);
 	acp_call_tell(r, c);
 	const char *what = acp_call_title(call);
 	auto_free char *title = emit_title(what ? what : c->title ? c->title : c->name);
@@ -266,9 +282,10 @@ static bool request_permission(
 	        .always = option_of(options, "allow_always"),
 	        .deny = option_of(options, "reject_once"),
 	};
+	q.deny_once = q.deny != NULL;
 	if (!q.deny)
 		q.deny = option_of(options, "reject_always");
-	emit_asked(r->sink, q.permission, q.call, q.tool, title);
+	emit_asked(r->sink, q.permission, q.call, q.tool, title, input);
 	if (r->interrupting)
 		cancel(r, &q, "user", to_stdin);
 	else
@@ -300,18 +317,6 @@ static const struct json *only_field(const struct json *params)
 	return simple ? f : NULL;
 }
 
-static void emit_question(
-        struct driver_run *r, const char *id, const char *text, const struct json *choices)
-{
-	auto_buf struct buf b = EMIT_BUF;
-	struct jw w = JW_INIT(&b);
-	jw_str(&w, "questionId", id);
-	jw_str(&w, "text", text);
-	if (json_is_array(choices))
-		jw_tree(&w, "options", choices);
-	(void)emit_members(r->sink, EVENT_QUESTION_ASKED, &b); /* of one line, which fits */
-}
-
 static bool elicitation(
         struct driver_run *r, const char *id, const struct json *params, struct buf *to_stdin)
 {
@@ -331,7 +336,7 @@ static bool elicitation(
 	        .field = xstrdup(json_key(field)),
 	        .type = xstrdup(json_str(field, "type", "string")),
 	};
-	emit_question(r, q.permission, message, json_get(field, "enum"));
+	emit_question(r->sink, q.permission, message, json_get(field, "enum"));
 	keep(r, q);
 	return true;
 }
@@ -385,7 +390,7 @@ bool acp_reply(struct driver_run *r, const char *question_id, const char *p, siz
 		jw_raw(&w, "content", content.p, content.len);
 	jw_close(&w, '}');
 	reply_close(&w);
-	emit_question_answered(r, q.permission, text);
+	emit_question_answered(r->sink, q.permission, text);
 	asked_done(&q);
 	return true;
 }
@@ -399,7 +404,14 @@ bool acp_request(struct driver_run *r, const struct json *line, struct buf *to_s
 	auto_buf struct buf id = BUF_INIT(CALLS_TEXT_MAX);
 	if (json_print(json_get(line, "id"), &id) < 0 || !id.len || strchr("[{", *id.p))
 		return false; /* it can hardly wait for an answer to that */
-	if (strcmp(method, "elicitation/create") == 0)
+	bool question = strcmp(method, "elicitation/create") == 0;
+	auto_free char *known = without_quotes(id.p);
+	if ((question || strcmp(method, "session/request_permission") == 0) &&
+	        !fresh_take(&r->ids, known)) {
+		reply_error(to_stdin, id.p);
+		return false;
+	}
+	if (question)
 		return elicitation(r, id.p, params, to_stdin);
 	if (strcmp(method, "session/request_permission") == 0 &&
 	        request_permission(r, id.p, params, to_stdin))

@@ -37,12 +37,12 @@ void acp_initialize(struct driver_run *r, struct buf *to_stdin)
 	struct jw w = request_open(r, to_stdin, "initialize");
 	jw_int(&w, "protocolVersion", 1);
 	jw_open(&w, "clientCapabilities", '{');
-	/* The agent is in the jail with the files: it needs nobody to fetch them. */
+	/* Served in the jail, by agentbox-acp. */
 	jw_open(&w, "fs", '{');
-	jw_bool(&w, "readTextFile", false);
-	jw_bool(&w, "writeTextFile", false);
+	jw_bool(&w, "readTextFile", r->files);
+	jw_bool(&w, "writeTextFile", r->files);
 	jw_close(&w, '}');
-	jw_bool(&w, "terminal", false);
+	jw_bool(&w, "terminal", r->serves_terminals);
 	if (r->permissions == PERMISSIONS_ASK) /* somebody is there to be asked */
 		jw_raw(&w, "elicitation", "{\"form\":{}}", 11);
 	jw_close(&w, '}');
@@ -109,7 +109,7 @@ static void put_text(struct jw *w, const char *p, size_t n)
 }
 
 /* The protocol has no place for a system prompt: it goes in front of the first one, marked. */
-static void prompt(struct driver_run *r, struct buf *to_stdin)
+void acp_prompt(struct driver_run *r, struct buf *to_stdin)
 {
 	struct acp_message m = r->prompts[0];
 	memmove(r->prompts, r->prompts + 1, --r->nprompts * sizeof(m));
@@ -190,7 +190,7 @@ static void set(struct driver_run *r, struct buf *to_stdin, const char *method, 
 static void model(struct driver_run *r, struct buf *to_stdin)
 {
 	if (!r->model) {
-		prompt(r, to_stdin);
+		acp_prompt(r, to_stdin);
 		return;
 	}
 	set(r, to_stdin, "session/set_model", r->model_config, "modelId", r->model);
@@ -265,7 +265,7 @@ static void turn_ended(struct driver_run *r, const struct json *result, struct b
 	acp_tools_close(r, "The turn ended before the tool answered.");
 	acp_stopped(r, result);
 	if (r->success && r->nprompts && !r->interrupting)
-		prompt(r, to_stdin);
+		acp_prompt(r, to_stdin);
 	else
 		r->state = ACP_CLOSED;
 }
@@ -309,7 +309,7 @@ bool acp_answered(struct driver_run *r, const struct json *line, struct buf *to_
 		model(r, to_stdin);
 		break;
 	case ACP_MODEL:
-		prompt(r, to_stdin);
+		acp_prompt(r, to_stdin);
 		break;
 	case ACP_PROMPT:
 		turn_ended(r, result, to_stdin);

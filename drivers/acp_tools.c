@@ -38,6 +38,7 @@ static void free_call(struct driver_run *r, struct acp_call *c)
 	free(c->title);
 	free(c->input);
 	free(c->where);
+	free(c->terminal);
 	buf_done(&c->output);
 	acp_diffs_done(r, c);
 }
@@ -45,13 +46,15 @@ static void free_call(struct driver_run *r, struct acp_call *c)
 static void forget(struct driver_run *r, struct acp_call *c)
 {
 	char **slot = &r->over[r->nover++ % ACP_OVER_MAX];
+	acp_terminal_forget(r, c);
 	free(*slot);
 	*slot = take(c->id);
 	calls_finish(&r->calls, *slot);
 	free_call(r, c);
 	size_t after = (size_t)(r->known + r->nknown - (c + 1));
 	memmove(c, c + 1, after * sizeof(*c));
-	r->nknown--;
+	if (--r->nknown == 0)
+		acp_written_tell(r);
 }
 
 void acp_tools_done(struct driver_run *r)
@@ -131,20 +134,24 @@ static void note_input(struct acp_call *c, const struct json *input)
 	c->input = buf_take(&b);
 }
 
-static void note_diffs(struct driver_run *r, struct acp_call *c, const struct json *content)
+static void note_content(struct driver_run *r, struct acp_call *c, const struct json *content)
 {
 	if (!json_is_array(content))
 		return;
-	for (const struct json *b = json_first(content); b; b = json_next(b))
-		if (strcmp(json_str(b, "type", ""), "diff") == 0)
+	for (const struct json *b = json_first(content); b; b = json_next(b)) {
+		const char *type = json_str(b, "type", ""), *id = json_str(b, "terminalId", NULL);
+		if (strcmp(type, "diff") == 0)
 			acp_diff_keep(r, c, b);
+		else if (strcmp(type, "terminal") == 0 && calls_text_ok(id))
+			set(&c->terminal, id);
+	}
 }
 
 /* Before the call is told, later news of it tell it better; afterwards only what it did counts. */
 static void merge(struct driver_run *r, struct acp_call *c, const struct json *call)
 {
 	set(&c->where, json_str(json_first(json_get(call, "locations")), "path", NULL));
-	note_diffs(r, c, json_get(call, "content"));
+	note_content(r, c, json_get(call, "content"));
 	if (c->announced)
 		return;
 	set(&c->title, acp_call_title(call));
@@ -215,7 +222,7 @@ static void add_text(struct buf *to, const char *text)
 }
 
 /* content is a list of {type: content, content: BLOCK}, diffs (told as changed files) and
- * terminals (of ours; there is none). */
+ * terminals (told by agentbox-acp). */
 static void content_text(const struct json *content, struct buf *to)
 {
 	if (!json_is_array(content))
@@ -250,27 +257,35 @@ static void result_text(const struct acp_call *c, const struct json *update, str
 		buf_put(to, c->output.p, c->output.len);
 }
 
+void acp_output_tell(struct driver_run *r, struct acp_call *c, const char *more, size_t n)
+{
+	auto_buf struct buf b = EMIT_BUF;
+	if (buf_put(&c->output, more, n) < 0)
+		return; /* the result has all of it */
+	acp_call_tell(r, c);
+	struct jw w = JW_INIT(&b);
+	jw_str(&w, "callId", c->id);
+	jw_bytes(&w, "output", more, n);
+	(void)emit_members(r->sink, EVENT_TOOL_UPDATE, &b); /* ACP_OUTPUT_MAX fits */
+}
+
 /* What is new of a growing output.  pi-acp gives pieces in _meta instead.  With the last update
  * comes the result, which has all of it. */
 static void tell_output(
         struct driver_run *r, struct acp_call *c, const struct json *update, bool last)
 {
-	auto_buf struct buf all = BUF_INIT(ACP_OUTPUT_MAX), b = EMIT_BUF;
+	auto_buf struct buf all = BUF_INIT(ACP_OUTPUT_MAX);
 	const char *piece =
 	        json_str(json_path(update, "_meta", "terminal_output", NULL), "data", NULL);
+	acp_terminal_tell(r, c);
 	if (!last)
 		content_text(json_get(update, "content"), &all);
 	const char *more = piece;
 	if (!more && all.p && all.len > c->output.len && !all.failed &&
 	        (!c->output.len || memcmp(all.p, c->output.p, c->output.len) == 0))
 		more = all.p + c->output.len;
-	if (!more || !*more || buf_puts(&c->output, more) < 0)
-		return;
-	acp_call_tell(r, c);
-	struct jw w = JW_INIT(&b);
-	jw_str(&w, "callId", c->id);
-	jw_str(&w, "output", more);
-	(void)emit_members(r->sink, EVENT_TOOL_UPDATE, &b); /* ACP_OUTPUT_MAX fits */
+	if (more && *more)
+		acp_output_tell(r, c, more, strlen(more));
 }
 
 /* The status of a command, where it is told. */
@@ -307,7 +322,7 @@ static bool result(struct driver_run *r, struct acp_call *c, const struct json *
 	acp_call_tell(r, c);
 	tell_output(r, c, update, true);
 	result_text(c, update, &out);
-	bool coded = exit_code(update, &code);
+	bool coded = exit_code(update, &code) || acp_terminal_code(r, c, &code);
 	if (out.failed)
 		return false;
 	struct jw w = JW_INIT(&b);

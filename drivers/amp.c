@@ -33,19 +33,10 @@ static const struct look tools[] = {
 
 static int amp_check(const struct driver_spec *spec, struct err *e)
 {
-	if (spec->tools_allow)
-		return err_set(e, -ENOEXEC,
-		        "tools.allow: this agent can only be told what it may not use: tools.deny");
-	if (spec->permissions != PERMISSIONS_AUTO)
-		return err_set(e, -ENOEXEC, "this agent asks nobody: only permissions: auto");
-	if (spec->max_turns)
-		return err_set(e, -ENOEXEC, "limits.maxTurns: this agent has no such limit");
-	if (spec->model && (!*spec->model || *spec->model == '-'))
-		return err_set(e, -ENOEXEC, "model: '%.80s' is no mode", spec->model);
 	if (spec->resume && !launch_id_ok(spec->resume))
 		return err_set(e, -ENOEXEC, "resume: '%.80s' is no id of a thread", spec->resume);
-	int r = launch_check_names("tools.deny", spec->tools_deny, e);
-	return r < 0 ? r : launch_check_mcp(spec, e);
+	int r = launch_check(&driver_amp, spec, e);
+	return r < 0 ? r : launch_check_names("tools.deny", spec->tools_deny, e);
 }
 
 static int put_settings(struct driver_command *c, const struct driver_spec *spec, struct err *e)
@@ -98,8 +89,7 @@ static int amp_command(const struct driver_spec *spec, struct driver_command *re
 
 /* ---- what differs ---- */
 
-static const struct claude_dialect dialect = {
-        .name = "amp",
+static const struct driver_dialect dialect = {
         .looks = {tools, ARRAY_LEN(tools)},
         .lost = "Thread not found",
         .hangs = "No API key found",
@@ -107,21 +97,18 @@ static const struct claude_dialect dialect = {
         .files_by_input = true,
 };
 
-static struct driver_run *amp_open(const struct driver_spec *spec, struct event_sink *sink)
-{
-	return claude_open_as(&dialect, spec, sink);
-}
-
 const struct driver driver_amp = {
         .name = "amp",
+        .can = CAN(RESUME) | CAN(SYSTEM_PROMPT) | CAN(MODEL) | CAN(TOOLS_DENY) | CAN(MCP_STDIO) |
+               CAN(MCP_HTTP) | CAN(THINKING) | CAN(PLAN) | CAN(USAGE),
+        .dialect = &dialect,
         .check = amp_check,
         .command = amp_command,
-        .open = amp_open,
+        .open = claude_open,
         .start = claude_start,
         .line = claude_line,
         .error_line = claude_error_line,
-        .interrupt = claude_interrupt,
-        .answer = claude_answer,
+        .turns = claude_turns,
         .end = claude_end,
         .close = claude_close,
 };

@@ -40,14 +40,23 @@ static void user_message(struct buf *to, const char *p, size_t n)
 	buf_putc(to, '\n');
 }
 
-struct driver_run *claude_open_as(const struct claude_dialect *dialect,
-        const struct driver_spec *spec, struct event_sink *sink)
+/* Of an agent that had another run before, see claude_rest. */
+static void take_live(struct driver_run *r, const char *live)
+{
+	auto_json struct json *j = json_parse(live, strlen(live), NULL);
+	claude_set(&r->session, json_str(j, "session", ""));
+	r->cost_before = json_num(j, "cost", -1);
+}
+
+struct driver_run *claude_open(
+        const struct driver *d, const struct driver_spec *spec, struct event_sink *sink)
 {
 	struct driver_run *r = xnew(struct driver_run);
-	r->dialect = dialect;
+	r->name = d->name;
+	r->dialect = d->dialect;
 	r->sink = sink;
 	r->start = (struct buf)BUF_INIT((size_t)LIMIT_PROMPT * 6 + 4096); /* all of it escaped */
-	if (dialect->greets)
+	if (d->dialect->greets && !spec->live)
 		buf_puts(&r->start, "{\"type\":\"control_request\",\"request_id\":"
 		                    "\"agentbox-initialize\",\"request\":{\"subtype\":"
 		                    "\"initialize\",\"hooks\":null}}\n");
@@ -60,12 +69,9 @@ struct driver_run *claude_open_as(const struct claude_dialect *dialect,
 	/* What a conversation that goes on has cost before is not known. */
 	r->cost_before = spec->resume ? -1 : 0;
 	r->before_known = !spec->resume;
+	if (spec->live)
+		take_live(r, spec->live);
 	return r;
-}
-
-static struct driver_run *claude_open(const struct driver_spec *spec, struct event_sink *sink)
-{
-	return claude_open_as(&claude_itself, spec, sink);
 }
 
 static void free_list(char **list)
@@ -116,6 +122,11 @@ bool claude_interrupt(struct driver_run *r, struct buf *to_stdin)
 	               "\"request\":{\"subtype\":\"interrupt\"}}\n") == 0;
 }
 
+int64_t claude_turns(const struct driver_run *r)
+{
+	return r->messages;
+}
+
 bool claude_input(struct driver_run *r, const char *p, size_t n, struct buf *to_stdin)
 {
 	if (r->closing || r->interrupting)
@@ -132,6 +143,7 @@ static bool note_message(struct driver_run *r, const char *id)
 	if (id && r->message && strcmp(id, r->message) == 0)
 		return false;
 	claude_set(&r->message, id ? id : "");
+	r->messages++;
 	if (!r->dialect->sums)
 		tail_clear(&r->text);
 	return true;
@@ -288,12 +300,10 @@ void claude_line(struct driver_run *r, const char *p, size_t n, bool whole, stru
 	bool understood = json_is_object(line) && dispatch(r, line, to_stdin, ret_eof);
 	const char *hangs = r->dialect->hangs;
 	if (!line && hangs && n >= strlen(hangs) && memcmp(p, hangs, strlen(hangs)) == 0) {
-		auto_free char *why = xasprintf("%s waits for ever: %s", r->dialect->name, hangs);
+		auto_free char *why = xasprintf("%s waits for ever: %s", r->name, hangs);
 		claude_fail(r, why, "authentication");
 	}
-	/* A string of the tree ends at its first NUL, so the line has more than the events say. */
-	if (!understood || memmem(p, n, "\\u0000", 6))
-		emit_raw(r->sink, NULL, p, n, !whole);
+	emit_unsaid(r->sink, understood, p, n, whole);
 }
 
 void claude_error_line(struct driver_run *r, const char *p, size_t n)
@@ -302,8 +312,37 @@ void claude_error_line(struct driver_run *r, const char *p, size_t n)
 	emit_raw(r->sink, "stderr", p, n, false);
 }
 
+/* ---- between two runs ---- */
+
+/* With work in the background it would go on by itself. */
+static char *claude_rest(const struct driver_run *r)
+{
+	if (!r->success || r->fault || r->interrupting || r->subagents || r->nasked || r->nforms ||
+	        !r->session || r->dialect->one_message)
+		return NULL;
+	auto_buf struct buf b = BUF_INIT(4096);
+	struct jw w = JW_INIT(&b);
+	jw_open(&w, NULL, '{');
+	jw_str(&w, "session", r->session);
+	if (r->cost_before >= 0)
+		jw_num(&w, "cost", r->cost_before);
+	jw_close(&w, '}');
+	return b.failed ? NULL : buf_take(&b);
+}
+
+static bool claude_idle(const char *p, size_t n)
+{
+	auto_json struct json *line = json_parse(p, n, NULL);
+	return n == 0 || strcmp(json_str(line, "type", ""), "keep_alive") == 0;
+}
+
 const struct driver driver_claude = {
         .name = "claude",
+        .can = CAN(RESUME) | CAN(INPUT) | CAN(INTERRUPT) | CAN(ASK) | CAN(DENY) | CAN(QUESTIONS) |
+               CAN(SYSTEM_PROMPT) | CAN(MODEL) | CAN(TOOLS_ALLOW) | CAN(TOOLS_DENY) |
+               CAN(TOOL_PATTERNS) | CAN(MCP_STDIO) | CAN(MCP_HTTP) | CAN(MAX_TURNS) |
+               CAN(THINKING) | CAN(PLAN) | CAN(COST) | CAN(USAGE) | CAN(WARM),
+        .dialect = &claude_itself,
         .check = claude_check,
         .command = claude_command,
         .open = claude_open,
@@ -312,7 +351,10 @@ const struct driver driver_claude = {
         .error_line = claude_error_line,
         .interrupt = claude_interrupt,
         .answer = claude_answer,
+        .reply = claude_reply,
         .input = claude_input,
+        .rest = claude_rest,
+        .idle = claude_idle,
         .end = claude_end,
         .close = claude_close,
 };

@@ -7,8 +7,9 @@
  *	claude_tools.c       tool calls, their results, changed files
  *	claude_plan.c        the plan, from TodoWrite and the Task tools
  *	claude_permission.c  who may run which tool
+ *	claude_question.c    what Claude asks a person
  *	claude_result.c      usage, the result line, the outcome
- *	qwen.c, amp.c        other agents: a struct claude_dialect and a command line
+ *	qwen.c, amp.c        other agents: a struct driver_dialect and a command line
  *
  * Speaks `claude -p --input-format stream-json --output-format stream-json`:
  * one JSON object a line in both directions (recorded runs of 2.1.332 in
@@ -21,6 +22,7 @@
 #include "drivers/calls.h"
 #include "drivers/driver.h"
 #include "drivers/ending.h"
+#include "drivers/fresh.h"
 #include "drivers/looks.h"
 #include "drivers/tail.h"
 
@@ -28,6 +30,9 @@ enum {
 	CLAUDE_ASKED_MAX = 64,         /* permission questions open at once; the most seen is 2 */
 	CLAUDE_ASKED_BYTES = 32 << 20, /* of their inputs: one of the longest line fits */
 	CLAUDE_ALWAYS_MAX = 64,        /* tools answered with "always" */
+	CLAUDE_FORMS_MAX = 16,         /* calls of AskUserQuestion open at once */
+	CLAUDE_PARTS_MAX = 4,          /* questions of one; Claude's own limit */
+	CLAUDE_FORM_BYTES = 1 << 20,   /* of their inputs */
 	CLAUDE_TASKS_MAX = 1000,       /* entries of a plan; what comes after them is not shown */
 };
 
@@ -35,13 +40,14 @@ struct claude_asked {
 	char *request, *call, *tool, *input; /* owned; input as JSON text */
 };
 
+struct claude_form; /* claude_question.c */
+
 struct claude_task {
 	char *id, *text, *status; /* owned */
 };
 
 /* How an agent differs. */
-struct claude_dialect {
-	const char *name;
+struct driver_dialect {
 	struct looks looks;
 	const char *lost;         /* the session to go on with is not there any more */
 	const char *const *noise; /* beginnings of lines on stderr that explain no end, or NULL */
@@ -52,6 +58,7 @@ struct claude_dialect {
 	 * what a turn used, the last line of each message says, too. */
 	bool sums;
 	bool files_by_input; /* which file a call changes, only its input says */
+	bool questions;      /* AskUserQuestion takes a person's answers */
 	int turns_code;      /* exit code at the limit of turns, told by no result; 0: none */
 	/* Of a command that ended; false: it is not told. */
 	bool (*exit_code)(const char *tool, bool ok, const char *output, const struct json *detail,
@@ -59,7 +66,8 @@ struct claude_dialect {
 };
 
 struct driver_run {
-	const struct claude_dialect *dialect;
+	const char *name; /* of the driver */
+	const struct driver_dialect *dialect;
 	struct event_sink *sink; /* borrowed: longer than the run */
 	struct buf start;        /* bytes of the first user message */
 	bool closing;            /* stdin is closed or about to be */
@@ -78,8 +86,12 @@ struct driver_run {
 	struct calls calls;
 	struct tail text;           /* of the last message of the main agent */
 	char *message;              /* owned: id of that message, or NULL */
+	int64_t messages;           /* of the main agent */
 	struct claude_asked *asked; /* owned */
+	struct fresh ids;           /* of all that was asked */
 	size_t nasked;
+	struct claude_form *forms[CLAUDE_FORMS_MAX]; /* owned */
+	size_t nforms;
 	char **always; /* owned */
 	size_t nalways;
 	struct claude_task *tasks; /* owned */
@@ -99,12 +111,13 @@ struct driver_run {
 };
 
 /* ---- claude.c ---- */
-struct driver_run *claude_open_as(const struct claude_dialect *dialect,
-        const struct driver_spec *spec, struct event_sink *sink);
+struct driver_run *claude_open(
+        const struct driver *d, const struct driver_spec *spec, struct event_sink *sink);
 int claude_start(struct driver_run *r, struct buf *to_stdin, bool *ret_eof);
 void claude_line(struct driver_run *r, const char *p, size_t n, bool whole, struct buf *to_stdin,
         bool *ret_eof);
 void claude_error_line(struct driver_run *r, const char *p, size_t n);
+int64_t claude_turns(const struct driver_run *r);
 bool claude_interrupt(struct driver_run *r, struct buf *to_stdin);
 bool claude_input(struct driver_run *r, const char *p, size_t n, struct buf *to_stdin);
 void claude_close(struct driver_run *r);
@@ -124,7 +137,7 @@ bool claude_wants_asking(const struct driver_spec *spec);
 char **claude_allow_list(const struct driver_spec *spec);
 
 /* ---- claude_tools.c ---- */
-extern const struct claude_dialect claude_itself;
+extern const struct driver_dialect claude_itself;
 char *claude_tool_title(const struct driver_run *r, const char *name, const struct json *input);
 /* A tool_use block.  false: not understood. */
 bool claude_tool_use(struct driver_run *r, const struct json *block, const char *parent);
@@ -144,6 +157,19 @@ bool claude_answer(struct driver_run *r, const char *permission_id, enum driver_
         struct buf *to_stdin);
 void claude_permission_denied(struct driver_run *r, const struct json *line);
 void claude_permission_done(struct driver_run *r);
+
+void claude_reply_allow(struct buf *to_stdin, const char *request, const char *input);
+void claude_reply_deny(struct buf *to_stdin, const char *request, const char *why);
+
+/* ---- claude_question.c ---- */
+/* A call of AskUserQuestion, `text` being its input.  false: it cannot be put to anybody. */
+bool claude_question(
+        struct driver_run *r, const char *request, const struct json *input, const char *text);
+bool claude_reply(struct driver_run *r, const char *question_id, const char *p, size_t n,
+        struct buf *to_stdin);
+/* The agent withdrew it.  false: no such question is open. */
+bool claude_question_cancelled(struct driver_run *r, const char *request);
+void claude_question_done(struct driver_run *r);
 
 /* ---- claude_result.c ---- */
 void claude_result(struct driver_run *r, const struct json *line);

@@ -9,8 +9,8 @@
 #define PROMPT_FILE ".agentbox/system-prompt.md"
 #define MCP_FILE    ".agentbox/mcp.json"
 
-/* In --permission-prompt-tool mode Claude offers tools that ask a person something; nobody sits
- * there, so they are offered only to a harness that names them. */
+/* In --permission-prompt-tool mode Claude offers tools that ask a person something: withheld where
+ * nobody is there to be asked, and plans, which are for a screen, unless a harness names them. */
 static const char *const interactive[] = {"AskUserQuestion", "EnterPlanMode", "ExitPlanMode"};
 
 /* ---- check ---- */
@@ -31,11 +31,9 @@ int claude_check(const struct driver_spec *spec, struct err *e)
 	if (r == 0)
 		r = check_rules(spec->tools_deny, false, e);
 	if (r == 0)
-		r = launch_check_mcp(spec, e);
+		r = launch_check(&driver_claude, spec, e);
 	if (r < 0)
 		return r;
-	if (spec->model && (!*spec->model || *spec->model == '-'))
-		return err_set(e, -ENOEXEC, "model: '%.80s' is no model", spec->model);
 	if (spec->resume && !launch_id_ok(spec->resume))
 		return err_set(e, -ENOEXEC, "resume: '%.80s' is no session id", spec->resume);
 	return 0;
@@ -170,7 +168,8 @@ static void put_denied(struct driver_command *c, const struct driver_spec *spec,
 	if (skips_permissions(spec))
 		return;
 	for (size_t i = 0; i < ARRAY_LEN(interactive); i++) {
-		if (names_tool(allow, interactive[i]))
+		bool heard = i == 0 && spec->permissions == PERMISSIONS_ASK && !allow;
+		if (heard || names_tool(allow, interactive[i]))
 			continue;
 		if (!any)
 			launch_arg(c, "--disallowedTools");
@@ -209,8 +208,17 @@ static int put_mcp(struct driver_command *c, const struct driver_spec *spec, str
 	auto_buf struct buf b = BUF_INIT((size_t)LIMIT_YAML_FILE * 6);
 	struct jw w = JW_INIT(&b);
 	jw_open(&w, NULL, '{');
+	/* Variables are put into all of it, and then again into headers. */
+	static const struct launch_spelling once = {.dollar = LAUNCH_DEFAULT_DOLLAR},
+	                                    twice = {.dollar = LAUNCH_DEFAULT_DOLLAR
+	                                             "{AGENTBOX_NONE:-$}"};
 	launch_put_servers(&w, "mcpServers", spec,
-	        &(struct launch_servers){.stdio = "stdio", .http = "http", .url = "url"});
+	        &(struct launch_servers){.stdio = "stdio",
+	                .http = "http",
+	                .url = "url",
+	                .env = &once,
+	                .headers = &twice,
+	                .words = &once});
 	jw_close(&w, '}');
 	if (b.failed)
 		return err_set(e, b.failed, "tools.mcp: too large");

@@ -28,7 +28,7 @@ static void reply_close(struct jw *w)
 	buf_putc(w->to, '\n');
 }
 
-static void reply_allow(struct buf *to_stdin, const char *request, const char *input)
+void claude_reply_allow(struct buf *to_stdin, const char *request, const char *input)
 {
 	struct jw w = JW_INIT(to_stdin);
 	reply_open(&w, "success", request);
@@ -39,7 +39,7 @@ static void reply_allow(struct buf *to_stdin, const char *request, const char *i
 	reply_close(&w);
 }
 
-static void reply_deny(struct buf *to_stdin, const char *request, const char *why)
+void claude_reply_deny(struct buf *to_stdin, const char *request, const char *why)
 {
 	struct jw w = JW_INIT(to_stdin);
 	reply_open(&w, "success", request);
@@ -118,19 +118,24 @@ static bool can_use_tool(
 	const char *call = json_str(req, "tool_use_id", "");
 	const struct json *input = json_get(req, "input");
 	auto_buf struct buf text = BUF_INIT(LIMIT_EVENT);
-	if (!calls_text_ok(tool) || strlen(call) > CALLS_TEXT_MAX || !json_is_object(input) ||
-	        json_print(input, &text) < 0)
+	/* Once stdin is closed, no answer would be heard. */
+	if (r->closing || !calls_text_ok(tool) || strlen(call) > CALLS_TEXT_MAX ||
+	        !json_is_object(input) || json_print(input, &text) < 0 ||
+	        !fresh_take(&r->ids, request))
 		return false;
+	if (r->dialect->questions && r->permissions == PERMISSIONS_ASK &&
+	        strcmp(tool, "AskUserQuestion") == 0)
+		return claude_question(r, request, input, text.p);
 	struct claude_asked q = {xstrdup(request), xstrdup(call), xstrdup(tool), buf_take(&text)};
 	auto_free char *title = claude_tool_title(r, tool, input);
-	emit_asked(r->sink, q.request, q.call, q.tool, title);
+	emit_asked(r->sink, q.request, q.call, q.tool, title, q.input);
 	const char *why = NULL;
 	if (allowed_by_harness(r, tool, input) || is_always(r, tool)) {
-		reply_allow(to_stdin, request, q.input);
+		claude_reply_allow(to_stdin, request, q.input);
 		emit_answered(r->sink, request, call, is_always(r, tool) ? "always" : "once",
 		        "harness", NULL);
 	} else if ((why = refusal(r, q.input))) {
-		reply_deny(to_stdin, request, why);
+		claude_reply_deny(to_stdin, request, why);
 		emit_answered(r->sink, request, call, "deny", "harness", why);
 	} else {
 		keep(r, q);
@@ -152,7 +157,7 @@ static bool cancelled(struct driver_run *r, const char *request)
 		*q = r->asked[--r->nasked];
 		return true;
 	}
-	return false;
+	return claude_question_cancelled(r, request);
 }
 
 bool claude_control_request(struct driver_run *r, const struct json *line, struct buf *to_stdin)
@@ -182,9 +187,9 @@ bool claude_answer(
 	struct claude_asked q = r->asked[i];
 	r->asked[i] = r->asked[--r->nasked];
 	if (a == ANSWER_DENY)
-		reply_deny(to_stdin, q.request, "Denied by the user.");
+		claude_reply_deny(to_stdin, q.request, "Denied by the user.");
 	else
-		reply_allow(to_stdin, q.request, q.input);
+		claude_reply_allow(to_stdin, q.request, q.input);
 	if (a == ANSWER_ALWAYS && !is_always(r, q.tool) && r->nalways < CLAUDE_ALWAYS_MAX) {
 		r->always = xrealloc(r->always, r->nalways + 1, sizeof(*r->always));
 		r->always[r->nalways++] = xstrdup(q.tool);
@@ -206,6 +211,8 @@ void claude_permission_done(struct driver_run *r)
 	for (size_t i = 0; i < r->nasked; i++)
 		asked_done(&r->asked[i]);
 	free(r->asked);
+	claude_question_done(r);
+	fresh_done(&r->ids);
 	for (size_t i = 0; i < r->nalways; i++)
 		free(r->always[i]);
 	free(r->always);

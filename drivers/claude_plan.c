@@ -1,4 +1,5 @@
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "drivers/claude.h"
 #include "drivers/emit.h"
 

@@ -180,7 +180,7 @@ void claude_result(struct driver_run *r, const struct json *line)
 /* NULL: it succeeded; else why not, owned. */
 static char *failure(struct driver_run *r, const struct driver_exit *x)
 {
-	const char *name = r->dialect->name;
+	const char *name = r->name;
 	if (r->fault)
 		return take(r->fault);
 	auto_free char *how = ending_text(&r->ending, x);

@@ -25,8 +25,8 @@ static void check_offer(struct driver_run *r, const struct json *tools, struct b
 			listed = rules_names(*a, name);
 		if (listed)
 			continue;
-		r->fault = xasprintf("%s offers the tool %.80s, which tools.allow does not name",
-		        r->dialect->name, name);
+		r->fault = xasprintf(
+		        "%s offers the tool %.80s, which tools.allow does not name", r->name, name);
 		emit_error(r->sink, r->fault, "tool_not_allowed", false);
 		claude_interrupt(r, to_stdin);
 		return;

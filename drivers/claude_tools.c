@@ -153,9 +153,9 @@ bool claude_tool_result(struct driver_run *r, const struct json *block, const st
 	return done;
 }
 
-const struct claude_dialect claude_itself = {
-        .name = "claude",
+const struct driver_dialect claude_itself = {
         .looks = {tools, ARRAY_LEN(tools)},
         .lost = "No conversation found",
+        .questions = true,
         .exit_code = exit_code,
 };

@@ -2,6 +2,7 @@
 #include "drivers/codex_server.h"
 #include "drivers/emit.h"
 #include "drivers/launch.h"
+#include "drivers/usage.h"
 
 #include <string.h>
 
@@ -21,14 +22,29 @@
 
 /* ---- life ---- */
 
-static struct driver_run *codex_open(const struct driver_spec *spec, struct event_sink *sink)
+/* Of a Codex that had another run before, see codex_rest. */
+static void take_live(struct driver_run *r, const char *live)
 {
+	auto_json struct json *j = json_parse(live, strlen(live), NULL);
+	r->waited = r->have_base = true;
+	r->thread = xstrdup(json_str(j, "thread", ""));
+	r->last_id = (int)json_int(j, "id", 0);
+	r->base = usage_of(j);
+}
+
+static struct driver_run *codex_open(
+        const struct driver *d, const struct driver_spec *spec, struct event_sink *sink)
+{
+	(void)d;
 	struct driver_run *r = xnew(struct driver_run);
 	r->items.sink = sink;
 	r->permissions = spec->permissions;
 	r->resume = spec->resume ? xstrdup(spec->resume) : NULL;
 	r->have_base = !spec->resume;
-	codex_put_start(r, spec);
+	if (spec->live)
+		take_live(r, spec->live);
+	else
+		codex_put_start(r, spec);
 	r->waiting[r->nwaiting++] = xstrndup(spec->prompt ? spec->prompt : "", spec->prompt_len);
 	return r;
 }
@@ -54,6 +70,10 @@ static void codex_close(struct driver_run *r)
 
 static int codex_start(struct driver_run *r, struct buf *to_stdin, bool *ret_eof)
 {
+	if (r->waited) {
+		*ret_eof = false;
+		return codex_put_turn(r, to_stdin) ? 0 : -ENOBUFS;
+	}
 	int rc = r->start.failed ? r->start.failed : buf_put(to_stdin, r->start.p, r->start.len);
 	buf_done(&r->start);
 	if (rc == 0)
@@ -138,9 +158,7 @@ static void codex_line(struct driver_run *r, const char *p, size_t n, bool whole
 		understood = codex_ask(r, line, to_stdin);
 	else if (json_is_object(line))
 		understood = codex_notification(r, line, to_stdin, ret_eof);
-	/* A string of the tree ends at its first NUL, so the line has more than the events say. */
-	if (!understood || memmem(p, n, "\\u0000", 6))
-		emit_raw(r->items.sink, NULL, p, n, !whole);
+	emit_unsaid(r->items.sink, understood, p, n, whole);
 }
 
 static void codex_error_line(struct driver_run *r, const char *p, size_t n)
@@ -211,17 +229,43 @@ static void codex_end(struct driver_run *r, const struct driver_exit *x, struct 
 		ret->resume = take(r->thread);
 }
 
+/* ---- between two runs ---- */
+
+static char *codex_rest(const struct driver_run *r)
+{
+	if (!r->completed || r->error || r->interrupting || r->nasked || r->nsent || r->remembers ||
+	        !r->thread)
+		return NULL;
+	auto_buf struct buf b = BUF_INIT(4096);
+	struct jw w = JW_INIT(&b);
+	jw_open(&w, NULL, '{');
+	jw_str(&w, "thread", r->thread);
+	jw_int(&w, "id", r->last_id);
+	struct driver_usage sums = r->base;
+	usage_add(&sums, &r->usage);
+	sums.cost_usd = -1;
+	usage_put(&w, &sums);
+	jw_close(&w, '}');
+	return b.failed ? NULL : buf_take(&b);
+}
+
 const struct driver driver_codex = {
         .name = "codex",
+        .can = CAN(RESUME) | CAN(INPUT) | CAN(INTERRUPT) | CAN(ASK) | CAN(DENY) |
+               CAN(SYSTEM_PROMPT) | CAN(MODEL) | CAN(MCP_STDIO) | CAN(MCP_HTTP) | CAN(THINKING) |
+               CAN(PLAN) | CAN(USAGE) | CAN(WARM),
         .check = codex_server_check,
         .command = codex_server_command,
         .open = codex_open,
         .start = codex_start,
         .line = codex_line,
         .error_line = codex_error_line,
+        .turns = codex_turns,
         .interrupt = codex_interrupt,
         .answer = codex_answer,
         .input = codex_input,
+        .rest = codex_rest,
+        .idle = codex_idle,
         .end = codex_end,
         .close = codex_close,
 };

@@ -19,12 +19,15 @@
 struct codex_items {
 	struct event_sink *sink; /* borrowed: longer than the run */
 	struct calls calls;
-	struct tail text;       /* of the last message */
-	char *partial;          /* owned: id of the message that is being written, or NULL */
-	char *title_of, *title; /* owned: id of the call begun last and its title, or NULL */
+	struct tail text; /* of the last message */
+	char *partial;    /* owned: id of the message that is being written, or NULL */
+	/* Owned: id of the call begun last, its title and input (JSON text), or NULL. */
+	char *title_of, *title, *input;
 };
 
 /* Each: false when the item is not understood whole (show it as raw, too). */
+/* What an item, or a question with the same members, was asked to do: an object as JSON text. */
+char *codex_input_of(const struct json *item); /* returns owned */
 bool codex_item_started(struct codex_items *c, const struct json *item);
 bool codex_item_completed(struct codex_items *c, const struct json *item);
 /* A piece of a message that is being written. */

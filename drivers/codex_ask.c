@@ -122,30 +122,31 @@ static bool read_question(
 	return true;
 }
 
-static char *title_of(const struct driver_run *r, const struct codex_asked *q)
+/* A command is told with the question, what else is asked about with its item. */
+static void tell_asked(
+        const struct driver_run *r, const struct codex_asked *q, const struct json *params)
 {
 	bool last = r->items.title_of && strcmp(r->items.title_of, q->call) == 0;
-	return xstrdup(last ? r->items.title : q->tool);
-}
-
-static bool is_open(const struct driver_run *r, const char *permission)
-{
-	for (size_t i = 0; i < r->nasked; i++)
-		if (strcmp(r->asked[i].permission, permission) == 0)
-			return true;
-	return false;
+	const char *command = json_str(params, "command", NULL);
+	auto_free char *told = command ? codex_input_of(params) : NULL;
+	auto_free char *title =
+	        last ? xstrdup(r->items.title) : emit_title(command ? command : q->tool);
+	emit_asked(r->items.sink, q->permission, q->call, q->tool, title,
+	        told   ? told
+	        : last ? r->items.input
+	               : NULL);
 }
 
 bool codex_ask(struct driver_run *r, const struct json *line, struct buf *to_stdin)
 {
 	struct codex_asked q = {0};
-	if (!read_question(r, line, &q) || is_open(r, q.permission)) {
+	/* Once stdin is closed, no answer would be heard. */
+	if (r->closing || !read_question(r, line, &q) || !fresh_take(&r->ids, q.permission)) {
 		asked_done(&q);
 		refuse(json_get(line, "id"), to_stdin);
 		return false;
 	}
-	auto_free char *title = title_of(r, &q);
-	emit_asked(r->items.sink, q.permission, q.call, q.tool, title);
+	tell_asked(r, &q, json_get(line, "params"));
 	const char *answer = "deny", *why = NULL;
 	if (r->interrupting)
 		why = "Denied: the run is being stopped.";
@@ -188,6 +189,7 @@ bool codex_answer(
 	if (r->closing || !take_asked(r, permission_id, &q))
 		return false;
 	bool session = a == ANSWER_ALWAYS && q.session && !q.elicitation;
+	r->remembers |= session;
 	reply(&q, a == ANSWER_DENY ? "decline" : session ? "acceptForSession" : "accept", to_stdin);
 	/* Codex's "session" is about this very command; ours about the tool. */
 	if (a == ANSWER_ALWAYS && !is_always(r, q.tool) && r->nalways < CODEX_ALWAYS_MAX)
@@ -218,6 +220,7 @@ void codex_ask_done(struct driver_run *r)
 	for (size_t i = 0; i < r->nasked; i++)
 		asked_done(&r->asked[i]);
 	free(r->asked);
+	fresh_done(&r->ids);
 	for (size_t i = 0; i < r->nalways; i++)
 		free(r->always[i]);
 }

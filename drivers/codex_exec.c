@@ -16,14 +16,14 @@
 #include "drivers/emit.h"
 #include "drivers/ending.h"
 #include "drivers/launch.h"
+#include "drivers/prompt.h"
 #include "drivers/usage.h"
 
 #include <string.h>
 
 struct driver_run {
 	struct codex_items items;
-	char *prompt; /* owned; NULL once written */
-	size_t prompt_len;
+	struct prompt prompt; /* until it is written */
 	bool resumed, lost;
 	char *thread; /* owned: id of the conversation, or NULL */
 	struct ending ending;
@@ -38,7 +38,7 @@ static int codex_check(const struct driver_spec *spec, struct err *e)
 {
 	if (spec->resume && !launch_id_ok(spec->resume))
 		return err_set(e, -ENOEXEC, "resume: '%.80s' is no id of a thread", spec->resume);
-	return launch_check(spec, e);
+	return launch_check(&driver_codex_exec, spec, e);
 }
 
 static int codex_command(const struct driver_spec *spec, struct driver_command *ret, struct err *e)
@@ -60,14 +60,13 @@ static int codex_command(const struct driver_spec *spec, struct driver_command *
 	return 0;
 }
 
-static struct driver_run *codex_open(const struct driver_spec *spec, struct event_sink *sink)
+static struct driver_run *codex_open(
+        const struct driver *d, const struct driver_spec *spec, struct event_sink *sink)
 {
+	(void)d;
 	struct driver_run *r = xnew(struct driver_run);
 	r->items.sink = sink;
-	r->prompt = xcalloc(spec->prompt_len + 1, 1);
-	if (spec->prompt_len)
-		memcpy(r->prompt, spec->prompt, spec->prompt_len);
-	r->prompt_len = spec->prompt_len;
+	r->prompt = prompt_of(spec);
 	r->resumed = spec->resume != NULL;
 	r->usage.cost_usd = -1;
 	return r;
@@ -75,11 +74,7 @@ static struct driver_run *codex_open(const struct driver_spec *spec, struct even
 
 static int codex_start(struct driver_run *r, struct buf *to_stdin, bool *ret_eof)
 {
-	auto_free char *prompt = take(r->prompt);
-	int rc = buf_put(to_stdin, prompt, r->prompt_len);
-	if (rc == 0)
-		*ret_eof = true;
-	return rc;
+	return prompt_is_stdin(&r->prompt, to_stdin, ret_eof);
 }
 
 /* ---- turns ---- */
@@ -162,9 +157,7 @@ static void codex_line(struct driver_run *r, const char *p, size_t n, bool whole
 		return;
 	auto_json struct json *line = whole ? json_parse(p, n, NULL) : NULL;
 	bool understood = json_is_object(line) && dispatch(r, line);
-	/* A string of the tree ends at its first NUL, so the line has more than the events say. */
-	if (!understood || memmem(p, n, "\\u0000", 6))
-		emit_raw(r->items.sink, NULL, p, n, !whole);
+	emit_unsaid(r->items.sink, understood, p, n, whole);
 }
 
 static void codex_error_line(struct driver_run *r, const char *p, size_t n)
@@ -177,12 +170,6 @@ static void codex_error_line(struct driver_run *r, const char *p, size_t n)
 	r->lost = r->lost || (r->resumed && memmem(p, n, lost, sizeof(lost) - 1));
 	ending_error_line(&r->ending, p, n);
 	emit_raw(r->items.sink, "stderr", p, n, false);
-}
-
-static bool codex_interrupt(struct driver_run *r, struct buf *to_stdin)
-{
-	(void)r, (void)to_stdin;
-	return false; /* signal it */
 }
 
 /* ---- the end ---- */
@@ -211,7 +198,7 @@ static void codex_close(struct driver_run *r)
 {
 	if (!r)
 		return;
-	free(r->prompt);
+	prompt_done(&r->prompt);
 	free(r->thread);
 	free(r->error);
 	codex_items_done(&r->items);
@@ -220,16 +207,15 @@ static void codex_close(struct driver_run *r)
 
 const struct driver driver_codex_exec = {
         .name = "codex-exec",
+        .can = CAN(RESUME) | CAN(SYSTEM_PROMPT) | CAN(MODEL) | CAN(THINKING) | CAN(PLAN) |
+               CAN(USAGE),
+        .can_if_told = CAN(SYSTEM_PROMPT) | CAN(MODEL),
         .check = codex_check,
         .command = codex_command,
         .open = codex_open,
         .start = codex_start,
         .line = codex_line,
         .error_line = codex_error_line,
-        .flush = NULL,
-        .interrupt = codex_interrupt,
-        .answer = NULL,
-        .input = NULL,
         .end = codex_end,
         .close = codex_close,
 };

@@ -115,19 +115,21 @@ static bool call_of(const struct json *item, struct call_of *ret)
 	return false;
 }
 
-/* What it was asked to do, as the events' `input`. */
-static void put_input(struct jw *w, const struct json *item)
+char *codex_input_of(const struct json *item)
 {
 	static const char *const members[] = {"command", "cwd", "changes", "query"};
+	auto_buf struct buf b = EMIT_BUF;
+	struct jw w = JW_INIT(&b);
 	if (json_is_object(json_get(item, "arguments"))) {
-		jw_tree(w, "input", json_get(item, "arguments"));
-		return;
+		jw_tree(&w, NULL, json_get(item, "arguments"));
+		return buf_take(&b);
 	}
-	jw_open(w, "input", '{');
+	jw_open(&w, NULL, '{');
 	for (size_t i = 0; i < ARRAY_LEN(members); i++)
 		if (json_get(item, members[i]))
-			jw_tree(w, members[i], json_get(item, members[i]));
-	jw_close(w, '}');
+			jw_tree(&w, members[i], json_get(item, members[i]));
+	jw_close(&w, '}');
+	return buf_take(&b); /* of one line, which fits */
 }
 
 static bool call_started(struct codex_items *c, const struct json *item)
@@ -140,6 +142,8 @@ static bool call_started(struct codex_items *c, const struct json *item)
 	c->title = call.title;
 	free(c->title_of);
 	c->title_of = xstrdup(id);
+	free(c->input);
+	c->input = codex_input_of(item);
 	if (!calls_text_ok(call.name) || !calls_start(&c->calls, id, call.name))
 		return false;
 	auto_buf struct buf b = EMIT_BUF;
@@ -147,7 +151,7 @@ static bool call_started(struct codex_items *c, const struct json *item)
 	jw_str(&w, "callId", id);
 	jw_str(&w, "name", call.name);
 	jw_str(&w, "kind", call.kind);
-	put_input(&w, item);
+	jw_raw(&w, "input", c->input, strlen(c->input));
 	jw_str(&w, "title", call.title);
 	return emit_members(c->sink, EVENT_TOOL_CALL, &b);
 }
@@ -367,5 +371,6 @@ void codex_items_done(struct codex_items *c)
 	tail_done(&c->text);
 	free(c->title);
 	free(c->title_of);
+	free(c->input);
 	free(c->partial);
 }

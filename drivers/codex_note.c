@@ -21,6 +21,7 @@ static bool on_item_started(
 {
 	(void)to_stdin, (void)ret_eof;
 	const struct json *item = json_get(params, "item");
+	r->answering |= strcmp(json_str(item, "type", ""), "userMessage") != 0;
 	return is_silent(item, true) || codex_item_started(&r->items, item);
 }
 
@@ -178,6 +179,17 @@ static const struct method {
         {"thread/status/changed", on_nothing},
         {"turn/diff/updated", on_nothing}, /* the sum of the patches */
 };
+
+bool codex_idle(const char *p, size_t n)
+{
+	auto_json struct json *line = json_parse(p, n, NULL);
+	const char *method = json_str(line, "method", "");
+	for (size_t i = 0; i < ARRAY_LEN(methods); i++)
+		if (strcmp(methods[i].name, method) == 0)
+			return (methods[i].heed == on_nothing || methods[i].heed == on_usage) &&
+			       !json_get(line, "id");
+	return n == 0;
+}
 
 /* Of another thread, a subagent's: shown, and paid for. */
 static bool other_thread(struct driver_run *r, const char *method, const struct json *params)

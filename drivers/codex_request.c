@@ -12,13 +12,7 @@ int codex_server_check(const struct driver_spec *spec, struct err *e)
 {
 	if (spec->resume && !launch_id_ok(spec->resume))
 		return err_set(e, -ENOEXEC, "resume: '%.80s' is no id of a thread", spec->resume);
-	if (spec->model && !*spec->model)
-		return err_set(e, -ENOEXEC, "model: '' is no model");
-	if (spec->tools_allow || (spec->tools_deny && spec->tools_deny[0]))
-		return err_set(e, -ENOEXEC, "Codex has no tools that could be allowed or denied");
-	if (spec->max_turns)
-		return err_set(e, -ENOEXEC, "limits.maxTurns: this agent has no such limit");
-	return launch_check_mcp(spec, e);
+	return launch_check(&driver_codex, spec, e);
 }
 
 int codex_server_command(const struct driver_spec *spec, struct driver_command *ret, struct err *e)
@@ -96,11 +90,11 @@ static void put_server(struct jw *w, const struct driver_mcp *m)
 	jw_open(w, m->name, '{');
 	if (m->url) {
 		jw_str(w, "url", m->url);
-		launch_put_pairs(w, "http_headers", m->headers, ':');
+		launch_put_pairs(w, "http_headers", m->headers, ':', NULL);
 	} else {
 		jw_str(w, "command", m->command[0]);
-		launch_put_args(w, "args", m->command);
-		launch_put_pairs(w, "env", m->env, '=');
+		launch_put_args(w, "args", m->command, NULL);
+		launch_put_pairs(w, "env", m->env, '=', NULL);
 	}
 	jw_close(w, '}');
 }

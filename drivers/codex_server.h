@@ -14,6 +14,7 @@
 
 #include "drivers/codex.h"
 #include "drivers/ending.h"
+#include "drivers/fresh.h"
 
 enum {
 	CODEX_ASKED_MAX = 64,    /* questions open at once; the most seen is 1 */
@@ -52,17 +53,22 @@ struct driver_run {
 	/* Owned; ids of the conversation, the turn that runs and the one that ended, or NULL. */
 	char *thread, *turn, *ended;
 	struct codex_asked *asked; /* owned */
+	struct fresh ids;          /* of all that was asked */
 	size_t nasked;
 	char *always[CODEX_ALWAYS_MAX]; /* owned */
 	size_t nalways;
 	bool interrupting, closing; /* we asked it to stop; stdin is closed */
 	bool completed;             /* the last turn was */
 	bool lost;                  /* the conversation to resume is not there */
+	bool waited;                /* it had another run before, in this conversation */
+	bool remembers;             /* it was told "for the session", which it keeps to */
 	char *error;                /* owned: the last thing that went wrong, or NULL */
 	struct ending ending;
 	/* Usage: the conversation's sums when this run began, and since; of its subagents. */
 	bool have_base;
 	struct driver_usage base, usage, others, told;
+	int64_t answered; /* answers of the model whose usage was told */
+	bool answering;   /* something of another one was said */
 };
 
 /* ---- codex_request.c ---- */
@@ -89,9 +95,11 @@ bool codex_turn_completed(
         struct driver_run *r, const struct json *params, struct buf *to_stdin, bool *ret_eof);
 struct driver_usage codex_usage_of(const struct json *u);
 bool codex_usage(struct driver_run *r, const struct json *params);
+int64_t codex_turns(const struct driver_run *r);
 void codex_tell_usage(struct driver_run *r); /* emits it where it has changed */
 
 /* ---- codex_note.c ---- */
+bool codex_idle(const char *p, size_t n); /* a line between two runs: does it say nothing? */
 bool codex_notification(
         struct driver_run *r, const struct json *line, struct buf *to_stdin, bool *ret_eof);
 

@@ -70,9 +70,7 @@ struct driver_usage codex_usage_of(const struct json *u)
 
 static struct driver_usage minus(struct driver_usage a, struct driver_usage b)
 {
-	a.input_tokens -= a.input_tokens < b.input_tokens ? a.input_tokens : b.input_tokens;
-	a.output_tokens -= a.output_tokens < b.output_tokens ? a.output_tokens : b.output_tokens;
-	a.cached_tokens -= a.cached_tokens < b.cached_tokens ? a.cached_tokens : b.cached_tokens;
+	usage_take_off(&a, &b);
 	return a;
 }
 
@@ -98,7 +96,14 @@ bool codex_usage(struct driver_run *r, const struct json *params)
 	int64_t turns = r->usage.turns;
 	r->usage = minus(total, r->base);
 	r->usage.turns = turns + 1;
+	r->answered++;
+	r->answering = false;
 	return true;
+}
+
+int64_t codex_turns(const struct driver_run *r)
+{
+	return r->answered + r->answering;
 }
 
 static char *error_code(const struct json *error)

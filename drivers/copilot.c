@@ -36,11 +36,9 @@ static const struct look tools[] = {
 
 static int copilot_check(const struct driver_spec *spec, struct err *e)
 {
-	if (spec->max_turns)
-		return err_set(e, -ENOEXEC, "limits.maxTurns: this agent has no such limit");
 	if (spec->tools_allow && !spec->tools_allow[0])
 		return err_set(e, -ENOEXEC, "tools.allow: this agent cannot be told to use none");
-	return oneshot_check(spec, e);
+	return oneshot_check(&driver_copilot, spec, e);
 }
 
 static void put_names(struct driver_command *c, const char *flag, const char *const *names)
@@ -56,10 +54,14 @@ static int put_servers(struct driver_command *c, const struct driver_spec *spec,
 	auto_buf struct buf b = BUF_INIT(LIMIT_EXEC_BLOB);
 	struct jw w = JW_INIT(&b);
 	jw_open(&w, NULL, '{');
+	static const struct launch_spelling texts = {.dollar = LAUNCH_DEFAULT_DOLLAR};
 	launch_put_servers(&w, "mcpServers", spec,
 	        &(struct launch_servers){.stdio = "local",
 	                .http = "http",
 	                .url = "url",
+	                .env = &texts,
+	                .headers = &texts,
+	                .words = &texts,
 	                .more = "\"tools\":[\"*\"]"});
 	jw_close(&w, '}');
 	if (b.failed)
@@ -262,6 +264,7 @@ static bool assistant_line(struct driver_run *r, const char *what, const struct 
 	if (strcmp(what, "turn_start") != 0)
 		return false;
 	r->usage.turns++;
+	r->begun++;
 	r->won = false;
 	return true;
 }
@@ -305,28 +308,25 @@ static bool copilot_object(struct driver_run *r, const struct json *line)
 
 static const char *const noise[] = {"Package extraction took", NULL};
 
-static const struct oneshot dialect = {
-        .name = "copilot",
+static const struct driver_dialect dialect = {
         .looks = {tools, ARRAY_LEN(tools)},
         .lost = "No session, task, or name matched",
         .noise = noise,
         .line = copilot_object,
 };
 
-static struct driver_run *copilot_open(const struct driver_spec *spec, struct event_sink *sink)
-{
-	return oneshot_open(&dialect, spec, sink);
-}
-
 const struct driver driver_copilot = {
         .name = "copilot",
+        .can = CAN(RESUME) | CAN(DENY) | CAN(SYSTEM_PROMPT) | CAN(MODEL) | CAN(TOOLS_ALLOW) |
+               CAN(TOOLS_DENY) | CAN(MCP_STDIO) | CAN(MCP_HTTP) | CAN(THINKING),
+        .dialect = &dialect,
         .check = copilot_check,
         .command = copilot_command,
-        .open = copilot_open,
+        .open = oneshot_open,
         .start = oneshot_start,
         .line = oneshot_line,
         .error_line = oneshot_error_line,
-        .interrupt = oneshot_interrupt,
+        .turns = oneshot_turns,
         .end = oneshot_end,
         .close = oneshot_close,
 };

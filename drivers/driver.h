@@ -8,13 +8,15 @@
  *
  * Order of calls: check, command, open, start, then line / error_line as they
  * come, with a flush when no more of them is at hand, interrupt at most once,
- * end exactly once, close.
+ * end exactly once, close.  A process that waits for another run (rest) gets
+ * another driver_run for it: open with `live`, start, and so on.
  */
 #ifndef DRIVERS_DRIVER_H
 #define DRIVERS_DRIVER_H
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "drivers/ability.h"
 #include "drivers/event.h"
 
 #include <stdbool.h>
@@ -57,6 +59,12 @@ struct driver_spec {
 	const char *auth_method;     /* when it wants to be told how to log in */
 	const char *const *failure_text; /* beginnings of a last text that tells a failure */
 	bool usage_sums;                 /* its usage is the session's, not the turn's */
+	bool stays;           /* when its run is over it is to wait for another one: see rest */
+	const char *live;     /* what the driver of the run before left; NULL: the process is new */
+	const char *mcp_flag; /* argument before @FILE of the servers that are programs */
+	/* what a $ in env and headers of servers (with mcp_flag, in all of it) is written as */
+	const char *mcp_dollar;
+	bool acp_files, acp_terminals; /* what agentbox-acp serves it in the jail */
 };
 
 /* What to start.  Filled by command(); freed by driver_command_done. */
@@ -69,6 +77,7 @@ struct driver_command {
 	char **env;                /* owned, "K=V", NULL-terminated; added to agent.yaml's */
 	struct driver_file *files; /* owned; written before the start */
 	size_t nfiles;
+	bool below_acp; /* started by agentbox-acp (jail/acp.h) */
 };
 void driver_command_done(struct driver_command *c);
 
@@ -99,7 +108,8 @@ struct driver_outcome {
 };
 void driver_outcome_done(struct driver_outcome *o);
 
-struct driver_run; /* a driver's own state of one run */
+struct driver_run;     /* a driver's own state of one run */
+struct driver_dialect; /* how agents of one family differ; its header says */
 
 /* What a person says to a permission.asked event. */
 enum driver_answer {
@@ -110,12 +120,17 @@ enum driver_answer {
 
 struct driver {
 	const char *name;
+	/* What its dialect can: bits CAN(x) of ability.h; and which of them only where agent.yaml
+	 * says how (MODEL: model_flag, SYSTEM_PROMPT: instructions). */
+	uint32_t can, can_if_told;
+	const struct driver_dialect *dialect; /* NULL: it has no family */
 	/* When it has closed stdin it has heard all there is: an agent that stays is ended. */
 	bool over_at_eof;
 	/* Can this be honoured?  Harness lint and the run both ask.  -ENOEXEC with the reason. */
 	int (*check)(const struct driver_spec *spec, struct err *e);
 	int (*command)(const struct driver_spec *spec, struct driver_command *ret, struct err *e);
-	struct driver_run *(*open)(const struct driver_spec *spec, struct event_sink *sink);
+	struct driver_run *(*open)(
+	        const struct driver *d, const struct driver_spec *spec, struct event_sink *sink);
 	/* Bytes for stdin now; *ret_eof: close stdin after them. */
 	int (*start)(struct driver_run *r, struct buf *to_stdin, bool *ret_eof);
 	/* One line of stdout without its newline (`whole` false: a piece of a line beyond
@@ -126,7 +141,11 @@ struct driver {
 	/* The lines of one read have all come: emits what was held back to go in one event.  NULL:
 	 * this driver holds nothing back. */
 	void (*flush)(struct driver_run *r);
-	/* Asks the agent to stop by its protocol; false: there is none, signal it. */
+	/* How many answers of its model have begun, as the agent tells them.  NULL: it does not;
+	 * then they are counted by the events. */
+	int64_t (*turns)(const struct driver_run *r);
+	/* Asks the agent to stop by its protocol.  false: not now, signal it.  NULL: there is no
+	 * way, always signal it. */
 	bool (*interrupt)(struct driver_run *r, struct buf *to_stdin);
 	/* An answer to permission.asked; emits permission.answered.  false: no such question is
 	 * open.  NULL: this driver never asks. */
@@ -138,10 +157,20 @@ struct driver {
 	        struct buf *to_stdin);
 	/* One more message of the user while it runs.  false: too late.  NULL: there is no way. */
 	bool (*input)(struct driver_run *r, const char *p, size_t n, struct buf *to_stdin);
+	/* `line` has just said that stdin may be closed.  It stays open: the process waits for
+	 * another run of its conversation.  What that run's driver must know, owned (JSON of ours:
+	 * it is kept, and replayed); NULL: it cannot wait, or it did not succeed.  NULL: none of
+	 * them does. */
+	char *(*rest)(const struct driver_run *r);
+	/* A line of stdout while it waits: does it say nothing? */
+	bool (*idle)(const char *p, size_t n);
 	/* Closes open tool calls, emits what is still owed, tells the outcome. */
 	void (*end)(struct driver_run *r, const struct driver_exit *x, struct driver_outcome *ret);
 	void (*close)(struct driver_run *r); /* NULL is fine */
 };
+
+/* Bits of what a specification asks an agent to be able to. */
+uint32_t driver_wants(const struct driver_spec *spec);
 
 const struct driver *driver_find(const char *name); /* NULL: no such driver */
 const char *driver_name(size_t i);                  /* of the i-th driver, NULL past the last */

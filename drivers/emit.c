@@ -1,5 +1,6 @@
 #include "drivers/emit.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 
 #include <string.h>
 
@@ -9,20 +10,6 @@ bool emit_members(struct event_sink *sink, enum event_type t, const struct buf *
 		return false;
 	sink->emit(sink, t, members->p ? members->p : "", members->len);
 	return true;
-}
-
-size_t utf8_floor(const char *p, size_t n)
-{
-	/* A character has at most three continuation bytes; more of them are no UTF-8, cut there.
-	 */
-	for (size_t back = 1; back <= 4 && back <= n; back++) {
-		unsigned char c = (unsigned char)p[n - back];
-		if ((c & 0xc0) == 0x80)
-			continue;
-		size_t need = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc0 ? 2 : 1;
-		return need > back ? n - back : n;
-	}
-	return n;
 }
 
 static void raw_piece(
@@ -46,6 +33,13 @@ void emit_raw(struct event_sink *sink, const char *stream, const char *p, size_t
 		n -= k;
 	}
 	raw_piece(sink, stream, p, n, more);
+}
+
+void emit_unsaid(struct event_sink *sink, bool understood, const char *p, size_t n, bool whole)
+{
+	/* A string of the tree ends at its first NUL, so the line has more than the events say. */
+	if (!understood || memmem(p, n, "\\u0000", 6))
+		emit_raw(sink, NULL, p, n, !whole);
 }
 _Static_assert(LIMIT_RAW_PIECE * 6 < LIMIT_EVENT - 8192, "a raw piece of control characters fits");
 
@@ -158,14 +152,19 @@ void emit_usage(struct event_sink *sink, const struct driver_usage *u)
 }
 
 void emit_asked(struct event_sink *sink, const char *permission, const char *call, const char *tool,
-        const char *title)
+        const char *title, const char *input)
 {
 	auto_buf struct buf b = EMIT_BUF;
 	struct jw w = JW_INIT(&b);
+	size_t n = input ? strlen(input) : 0;
 	jw_str(&w, "permissionId", permission);
 	jw_str(&w, "callId", call);
 	jw_str(&w, "name", tool);
 	jw_str(&w, "title", title);
+	if (n > EMIT_INPUT_MAX)
+		jw_int(&w, "inputBytes", (int64_t)n);
+	else if (n)
+		jw_raw(&w, "input", input, n);
 	jw_open(&w, "options", '[');
 	jw_str(&w, NULL, "once");
 	jw_str(&w, NULL, "always");
@@ -185,6 +184,27 @@ void emit_answered(struct event_sink *sink, const char *permission, const char *
 	jw_str(&w, "by", by);
 	jw_str(&w, "reason", reason);
 	(void)emit_members(sink, EVENT_PERMISSION_ANSWERED, &b);
+}
+
+void emit_question(
+        struct event_sink *sink, const char *id, const char *text, const struct json *options)
+{
+	auto_buf struct buf b = EMIT_BUF;
+	struct jw w = JW_INIT(&b);
+	jw_str(&w, "questionId", id);
+	jw_str(&w, "text", text);
+	if (json_is_array(options))
+		jw_tree(&w, "options", options);
+	(void)emit_members(sink, EVENT_QUESTION_ASKED, &b); /* of one line, which fits */
+}
+
+void emit_question_answered(struct event_sink *sink, const char *id, const char *text)
+{
+	auto_buf struct buf b = EMIT_BUF;
+	struct jw w = JW_INIT(&b);
+	jw_str(&w, "questionId", id);
+	jw_str(&w, "text", text);
+	(void)emit_members(sink, EVENT_QUESTION_ANSWERED, &b); /* LIMIT_PROMPT fits */
 }
 
 const char *emit_answer_word(enum driver_answer a)

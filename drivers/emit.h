@@ -26,6 +26,10 @@ bool emit_members(struct event_sink *sink, enum event_type t, const struct buf *
  * the last carry "more":true, the last one too when `more`.  `stream` NULL: stdout. */
 void emit_raw(struct event_sink *sink, const char *stream, const char *p, size_t n, bool more);
 
+/* After a whole line, or a piece of one, of stdout: agent.raw, where the events do not say all of
+ * it. */
+void emit_unsaid(struct event_sink *sink, bool understood, const char *p, size_t n, bool whole);
+
 /* error: `code` may be NULL.  `retryable` means that the agent itself tries again. */
 void emit_error(struct event_sink *sink, const char *message, const char *code, bool retryable);
 
@@ -48,12 +52,21 @@ void emit_todos(struct event_sink *sink, const struct json *todos);
 /* usage: the sums of the run so far. */
 void emit_usage(struct event_sink *sink, const struct driver_usage *u);
 
-/* permission.asked; it may be answered once, always, deny. */
+/* What of a question's input goes with it; of more, only how much it is.  Who has more to look at
+ * than this before a yes finds it in the call. */
+enum { EMIT_INPUT_MAX = 256 << 10 };
+/* permission.asked; it may be answered once, always, deny.  `input`: an object as JSON text, which
+ * is what will run; NULL: not told. */
 void emit_asked(struct event_sink *sink, const char *permission, const char *call, const char *tool,
-        const char *title);
+        const char *title, const char *input);
 /* permission.answered; `by` is user, harness or agent, `reason` may be NULL. */
 void emit_answered(struct event_sink *sink, const char *permission, const char *call,
         const char *answer, const char *by, const char *reason);
+/* question.asked; `options` is a list of texts, or none. */
+void emit_question(
+        struct event_sink *sink, const char *id, const char *text, const struct json *options);
+/* question.answered; "" when nobody has. */
+void emit_question_answered(struct event_sink *sink, const char *id, const char *text);
 const char *emit_answer_word(enum driver_answer a); /* "once", "always", "deny" */
 
 /* The text of a list of content blocks, a line each; of one without text its type.  What is no list
@@ -63,8 +76,5 @@ void emit_blocks(struct buf *to, const struct json *content);
 char *emit_title(const char *text);
 /* A path as events have it: without the workspace in front. */
 const char *emit_path(const char *path);
-
-/* The largest k <= n that does not cut a UTF-8 character of p in two. */
-size_t utf8_floor(const char *p, size_t n);
 
 #endif

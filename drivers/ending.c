@@ -1,5 +1,6 @@
 #include "drivers/ending.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "drivers/emit.h"
 
 #include <string.h>

@@ -13,6 +13,13 @@
 #define EVENT_TYPES(X)                                                                             \
 	X(RUN_QUEUED, "run.queued")                                                                \
 	X(RUN_STARTED, "run.started")                                                              \
+	X(STEP_STARTED, "step.started")                                                            \
+	X(STEP_DONE, "step.done")                                                                  \
+	X(SESSION_RESUMED, "session.resumed")                                                      \
+	X(SESSION_EVICTED, "session.evicted")                                                      \
+	X(ARTIFACTS_UPLOADED, "artifacts.uploaded")                                                \
+	X(REPO_CLONED, "repo.cloned")                                                              \
+	X(REPO_CHANGES, "repo.changes")                                                            \
 	X(AGENT_MESSAGE, "agent.message")                                                          \
 	X(AGENT_THINKING, "agent.thinking")                                                        \
 	X(TOOL_CALL, "tool.call")                                                                  \

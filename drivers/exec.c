@@ -18,6 +18,7 @@
 #include "drivers/emit.h"
 #include "drivers/ending.h"
 #include "drivers/launch.h"
+#include "drivers/prompt.h"
 #include "drivers/tail.h"
 
 #include <string.h>
@@ -28,8 +29,7 @@ enum { GATHER_MAX = 32 << 10 };
 
 struct driver_run {
 	struct event_sink *sink; /* borrowed: longer than the run */
-	char *prompt;            /* owned; NULL once written */
-	size_t prompt_len;
+	struct prompt prompt;    /* until it is written */
 	struct calls calls;
 	struct tail text;
 	struct buf gathered; /* lines of text that wait for flush */
@@ -50,12 +50,12 @@ static int check_command(const struct driver_spec *spec, struct err *e)
 			        "command: {{prompt}} is not put into arguments (they are public "
 			        "and limited): "
 			        "read it from stdin");
-	return launch_check_tools(spec, e);
+	return launch_check(&driver_exec, spec, e);
 }
 
 static int exec_check(const struct driver_spec *spec, struct err *e)
 {
-	return spec->program ? launch_check(spec, e) : check_command(spec, e);
+	return spec->program ? launch_check(&driver_exec, spec, e) : check_command(spec, e);
 }
 
 static int exec_command(const struct driver_spec *spec, struct driver_command *ret, struct err *e)
@@ -72,14 +72,13 @@ static int exec_command(const struct driver_spec *spec, struct driver_command *r
 	return 0;
 }
 
-static struct driver_run *exec_open(const struct driver_spec *spec, struct event_sink *sink)
+static struct driver_run *exec_open(
+        const struct driver *d, const struct driver_spec *spec, struct event_sink *sink)
 {
+	(void)d;
 	struct driver_run *r = xnew(struct driver_run);
 	r->sink = sink;
-	r->prompt = xcalloc(spec->prompt_len + 1, 1);
-	if (spec->prompt_len)
-		memcpy(r->prompt, spec->prompt, spec->prompt_len);
-	r->prompt_len = spec->prompt_len;
+	r->prompt = prompt_of(spec);
 	r->usage.cost_usd = -1;
 	r->gathered = (struct buf)BUF_INIT(LIMIT_LINE + 1);
 	return r;
@@ -87,11 +86,7 @@ static struct driver_run *exec_open(const struct driver_spec *spec, struct event
 
 static int exec_start(struct driver_run *r, struct buf *to_stdin, bool *ret_eof)
 {
-	auto_free char *prompt = take(r->prompt);
-	int rc = buf_put(to_stdin, prompt, r->prompt_len);
-	if (rc == 0)
-		*ret_eof = true;
-	return rc;
+	return prompt_is_stdin(&r->prompt, to_stdin, ret_eof);
 }
 
 /* ---- lines ---- */
@@ -283,12 +278,6 @@ static void exec_error_line(struct driver_run *r, const char *p, size_t n)
 	emit_raw(r->sink, "stderr", p, n, false);
 }
 
-static bool exec_interrupt(struct driver_run *r, struct buf *to_stdin)
-{
-	(void)r, (void)to_stdin;
-	return false; /* a command has no protocol for it: signal it */
-}
-
 /* ---- the end ---- */
 
 static char *final_text(struct driver_run *r)
@@ -320,7 +309,7 @@ static void exec_close(struct driver_run *r)
 {
 	if (!r)
 		return;
-	free(r->prompt);
+	prompt_done(&r->prompt);
 	free(r->error);
 	calls_done(&r->calls);
 	tail_done(&r->text);
@@ -330,6 +319,8 @@ static void exec_close(struct driver_run *r)
 
 const struct driver driver_exec = {
         .name = "exec",
+        .can = CAN(SYSTEM_PROMPT) | CAN(MODEL) | CAN(THINKING) | CAN(PLAN) | CAN(COST) | CAN(USAGE),
+        .can_if_told = CAN(SYSTEM_PROMPT) | CAN(MODEL),
         .check = exec_check,
         .command = exec_command,
         .open = exec_open,
@@ -337,9 +328,6 @@ const struct driver driver_exec = {
         .line = exec_line,
         .error_line = exec_error_line,
         .flush = exec_flush,
-        .interrupt = exec_interrupt,
-        .answer = NULL,
-        .input = NULL,
         .end = exec_end,
         .close = exec_close,
 };

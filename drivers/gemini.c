@@ -37,10 +37,7 @@ static const struct look tools[] = {
 
 static int gemini_check(const struct driver_spec *spec, struct err *e)
 {
-	if (spec->tools_allow)
-		return err_set(e, -ENOEXEC,
-		        "tools.allow: this agent can only be told what it may not use: tools.deny");
-	return oneshot_check(spec, e);
+	return oneshot_check(&driver_gemini, spec, e);
 }
 
 static void put_flag(struct jw *w, const char *section, const char *key, bool value)
@@ -78,9 +75,16 @@ static int put_settings(struct driver_command *c, const struct driver_spec *spec
 		jw_close(&w, ']');
 		jw_close(&w, '}');
 	}
+	/* It puts variables into all of its settings, and then again into env and headers. */
+	static const struct launch_spelling once = {.dollar = LAUNCH_DEFAULT_DOLLAR},
+	                                    twice = {.dollar = "${AGENTBOX_NONE:-\\$}"};
 	if (spec->nmcp)
 		launch_put_servers(&w, "mcpServers", spec,
-		        &(struct launch_servers){.url = "httpUrl", .more = "\"trust\":true"});
+		        &(struct launch_servers){.url = "httpUrl",
+		                .more = "\"trust\":true",
+		                .env = &twice,
+		                .headers = &twice,
+		                .words = &once});
 	jw_close(&w, '}');
 	if (b.failed)
 		return err_set(e, b.failed, "tools.mcp: too large");
@@ -224,28 +228,24 @@ static bool gemini_object(struct driver_run *r, const struct json *line)
 
 static const char *const noise[] = {"Warning: ", "YOLO mode is enabled.", NULL};
 
-static const struct oneshot dialect = {
-        .name = "gemini",
+static const struct driver_dialect dialect = {
         .looks = {tools, ARRAY_LEN(tools)},
         .lost = "Error resuming session",
         .noise = noise,
         .line = gemini_object,
 };
 
-static struct driver_run *gemini_open(const struct driver_spec *spec, struct event_sink *sink)
-{
-	return oneshot_open(&dialect, spec, sink);
-}
-
 const struct driver driver_gemini = {
         .name = "gemini",
+        .can = CAN(RESUME) | CAN(DENY) | CAN(SYSTEM_PROMPT) | CAN(MODEL) | CAN(TOOLS_DENY) |
+               CAN(MCP_STDIO) | CAN(MCP_HTTP) | CAN(MAX_TURNS) | CAN(PLAN) | CAN(USAGE),
+        .dialect = &dialect,
         .check = gemini_check,
         .command = gemini_command,
-        .open = gemini_open,
+        .open = oneshot_open,
         .start = oneshot_start,
         .line = oneshot_line,
         .error_line = oneshot_error_line,
-        .interrupt = oneshot_interrupt,
         .end = oneshot_end,
         .close = oneshot_close,
 };

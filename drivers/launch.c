@@ -53,7 +53,7 @@ static int check_mcp(const struct driver_mcp *m, struct err *e)
 	return 0;
 }
 
-int launch_check_mcp(const struct driver_spec *spec, struct err *e)
+static int check_servers(const struct driver_spec *spec, struct err *e)
 {
 	for (size_t i = 0; i < spec->nmcp; i++) {
 		int r = check_mcp(&spec->mcp[i], e);
@@ -63,32 +63,58 @@ int launch_check_mcp(const struct driver_spec *spec, struct err *e)
 	return 0;
 }
 
-void launch_put_args(struct jw *w, const char *key, const char *const *command)
+enum { SPELLED_MAX = 40 }; /* bytes that one is written as */
+
+char *launch_spelled(const char *text, const struct launch_spelling *how)
+{
+	struct buf b = BUF_INIT(strlen(text) * SPELLED_MAX);
+	if (how && how->bang && *text == '!') {
+		buf_puts(&b, how->bang);
+		text++;
+	}
+	for (; *text; text++)
+		if (how && how->dollar && *text == '$')
+			buf_puts(&b, how->dollar);
+		else
+			buf_putc(&b, *text);
+	return buf_take(&b);
+}
+
+static void put_spelled(
+        struct jw *w, const char *key, const char *text, const struct launch_spelling *how)
+{
+	auto_free char *spelled = launch_spelled(text, how);
+	jw_str(w, key, spelled);
+}
+
+void launch_put_args(struct jw *w, const char *key, const char *const *command,
+        const struct launch_spelling *how)
 {
 	jw_open(w, key, '[');
 	for (const char *const *a = command + 1; *a; a++)
-		jw_str(w, NULL, *a);
+		put_spelled(w, NULL, *a, how);
 	jw_close(w, ']');
 }
 
-/* "K=V" or "K: V" as a member. */
-static void put_pair(struct jw *w, const char *pair, char sep)
+char *launch_pair_value(const char *pair, char sep, const struct launch_spelling *how)
 {
-	const char *at = strchr(pair, sep);
-	auto_free char *key = xstrndup(pair, at ? (size_t)(at - pair) : strlen(pair));
-	const char *value = at ? at + 1 : "";
+	const char *at = strchr(pair, sep), *value = at ? at + 1 : "";
 	while (sep == ':' && *value == ' ')
 		value++;
-	jw_str(w, key, value);
+	return launch_spelled(value, how);
 }
 
-void launch_put_pairs(struct jw *w, const char *key, const char *const *pairs, char sep)
+void launch_put_pairs(struct jw *w, const char *key, const char *const *pairs, char sep,
+        const struct launch_spelling *how)
 {
 	if (!pairs)
 		return;
 	jw_open(w, key, '{');
-	for (; *pairs; pairs++)
-		put_pair(w, *pairs, sep);
+	for (; *pairs; pairs++) {
+		auto_free char *name = xstrndup(*pairs, strcspn(*pairs, (char[]){sep, '\0'}));
+		auto_free char *value = launch_pair_value(*pairs, sep, how);
+		jw_str(w, name, value);
+	}
 	jw_close(w, '}');
 }
 
@@ -97,13 +123,13 @@ static void put_server(struct jw *w, const struct driver_mcp *m, const struct la
 	jw_open(w, m->name, '{');
 	if (m->url) {
 		jw_str(w, "type", how->http);
-		jw_str(w, how->url, m->url);
-		launch_put_pairs(w, "headers", m->headers, ':');
+		put_spelled(w, how->url, m->url, how->words);
+		launch_put_pairs(w, "headers", m->headers, ':', how->headers);
 	} else {
 		jw_str(w, "type", how->stdio);
-		jw_str(w, "command", m->command[0]);
-		launch_put_args(w, "args", m->command);
-		launch_put_pairs(w, "env", m->env, '=');
+		put_spelled(w, "command", m->command[0], how->words);
+		launch_put_args(w, "args", m->command, how->words);
+		launch_put_pairs(w, "env", m->env, '=', how->env);
 	}
 	if (how->more)
 		jw_members(w, how->more, strlen(how->more));
@@ -146,30 +172,20 @@ int launch_check_names(const char *key, const char *const *names, struct err *e)
 	return 0;
 }
 
-/* ---- agents that are told little ---- */
+/* ---- what may be asked ---- */
 
-int launch_check_tools(const struct driver_spec *spec, struct err *e)
+int launch_check(const struct driver *d, const struct driver_spec *spec, struct err *e)
 {
-	if ((spec->tools_allow && spec->tools_allow[0]) ||
-	        (spec->tools_deny && spec->tools_deny[0]))
-		return err_set(e, -ENOEXEC, "it has no tools that could be allowed or denied here");
-	if (spec->nmcp)
-		return err_set(e, -ENOEXEC, "it is told of no MCP servers here: remove tools.mcp");
-	return 0;
-}
-
-int launch_check(const struct driver_spec *spec, struct err *e)
-{
-	if (spec->model && (!spec->model_flag || !*spec->model || *spec->model == '-'))
-		return err_set(
-		        e, -ENOEXEC, "model: this agent cannot be told '%.80s'", spec->model);
-	if (spec->system_prompt && !spec->instructions)
-		return err_set(e, -ENOEXEC, "this agent cannot be told a system prompt");
-	if (spec->permissions != PERMISSIONS_AUTO)
-		return err_set(e, -ENOEXEC, "this agent asks nobody: only permissions: auto");
-	if (spec->max_turns)
-		return err_set(e, -ENOEXEC, "limits.maxTurns: this agent has no such limit");
-	return launch_check_tools(spec, e);
+	uint32_t told =
+	        (spec->model_flag ? CAN(MODEL) : 0) | (spec->instructions ? CAN(SYSTEM_PROMPT) : 0);
+	uint32_t can = d->can & ~(d->can_if_told & ~told);
+	uint32_t missing = driver_wants(spec) & ~can;
+	for (enum ability a = 0; a < ABILITY_COUNT; a++)
+		if (ability_in(missing, a))
+			return ability_refuse(e, "", d->name, a, "leave it out");
+	if (spec->model && (!*spec->model || *spec->model == '-'))
+		return err_set(e, -ENOEXEC, "model: '%.80s' is no model", spec->model);
+	return check_servers(spec, e);
 }
 
 void launch_agent(struct driver_command *c, const struct driver_spec *spec)

@@ -15,12 +15,23 @@ void launch_env(struct driver_command *c, const char *name, const char *value);
 /* A file below the agent's home.  `text` is taken. */
 void launch_file(struct driver_command *c, const char *path, char *text);
 
-/* Are these servers that an agent can be told of? */
-MUST_USE int launch_check_mcp(const struct driver_spec *spec, struct err *e);
+/* Some agents put variables where a text has a $, or run what is behind a ! at its beginning.  What
+ * these are written as for such an agent, so that it takes the text as it is; NULL: as they are. */
+struct launch_spelling {
+	const char *dollar, *bang;
+};
+/* A $ for those that take a default in the place of a variable that is not there. */
+#define LAUNCH_DEFAULT_DOLLAR "${AGENTBOX_NONE:-$}"
+/* A text; "K=V" or "K: V" (sep)'s value so spelled; returns owned.  `how` NULL: as it is. */
+char *launch_spelled(const char *text, const struct launch_spelling *how);
+char *launch_pair_value(const char *pair, char sep, const struct launch_spelling *how);
+
 /* A server's argv after the program as an array; "K=V" (sep '=') or "K: V" (sep ':') as an object's
  * members, nothing for NULL. */
-void launch_put_args(struct jw *w, const char *key, const char *const *command);
-void launch_put_pairs(struct jw *w, const char *key, const char *const *pairs, char sep);
+void launch_put_args(struct jw *w, const char *key, const char *const *command,
+        const struct launch_spelling *how);
+void launch_put_pairs(struct jw *w, const char *key, const char *const *pairs, char sep,
+        const struct launch_spelling *how);
 
 /* May this stand in argv as a session's id?  Letters, digits, - and _; NULL may not. */
 bool launch_id_ok(const char *id);
@@ -32,15 +43,16 @@ struct launch_servers {
 	const char *stdio, *http; /* its "type", or NULL: it has none */
 	const char *url;          /* name of the member */
 	const char *more;         /* further members of each server, or NULL */
+	const struct launch_spelling *env, *headers;
+	const struct launch_spelling *words; /* of command, args and URL */
 };
 /* {"mcpServers":{...}}'s inner object as member `key`. */
 void launch_put_servers(struct jw *w, const char *key, const struct driver_spec *spec,
         const struct launch_servers *how);
 
-/* Agents that are told no tools, turns or permissions: what the harness asks of them beyond that is
- * refused, -ENOEXEC with the reason. */
-MUST_USE int launch_check_tools(const struct driver_spec *spec, struct err *e);
-MUST_USE int launch_check(const struct driver_spec *spec, struct err *e);
+/* What a driver of this row is asked and cannot is refused, by the table; servers and the name of
+ * the model are looked at.  -ENOEXEC with the reason. */
+MUST_USE int launch_check(const struct driver *d, const struct driver_spec *spec, struct err *e);
 /* agent.yaml's arguments, the model by its flag, the system prompt as its file. */
 void launch_agent(struct driver_command *c, const struct driver_spec *spec);
 

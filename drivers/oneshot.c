@@ -7,33 +7,24 @@
 
 /* ---- life ---- */
 
-int oneshot_check(const struct driver_spec *spec, struct err *e)
+int oneshot_check(const struct driver *d, const struct driver_spec *spec, struct err *e)
 {
-	if (spec->model && (!*spec->model || *spec->model == '-'))
-		return err_set(e, -ENOEXEC, "model: '%.80s' is no model", spec->model);
 	if (spec->resume && !launch_id_ok(spec->resume))
 		return err_set(e, -ENOEXEC, "resume: '%.80s' is no session id", spec->resume);
-	if (spec->permissions == PERMISSIONS_ASK)
-		return err_set(e, -ENOEXEC,
-		        "permissions: this agent can ask nobody here; use auto or deny, or drive "
-		        "it "
-		        "by the driver acp");
-	int r = launch_check_names("tools.deny", spec->tools_deny, e);
+	int r = launch_check(d, spec, e);
 	if (r == 0)
-		r = launch_check_names("tools.allow", spec->tools_allow, e);
-	return r < 0 ? r : launch_check_mcp(spec, e);
+		r = launch_check_names("tools.deny", spec->tools_deny, e);
+	return r < 0 ? r : launch_check_names("tools.allow", spec->tools_allow, e);
 }
 
 struct driver_run *oneshot_open(
-        const struct oneshot *dialect, const struct driver_spec *spec, struct event_sink *sink)
+        const struct driver *d, const struct driver_spec *spec, struct event_sink *sink)
 {
 	struct driver_run *r = xnew(struct driver_run);
-	r->dialect = dialect;
+	r->name = d->name;
+	r->dialect = d->dialect;
 	r->sink = sink;
-	r->prompt = xcalloc(spec->prompt_len + 1, 1);
-	if (spec->prompt_len)
-		memcpy(r->prompt, spec->prompt, spec->prompt_len);
-	r->prompt_len = spec->prompt_len;
+	r->prompt = prompt_of(spec);
 	r->resumed = spec->resume != NULL;
 	r->usage.cost_usd = -1;
 	return r;
@@ -43,7 +34,7 @@ void oneshot_close(struct driver_run *r)
 {
 	if (!r)
 		return;
-	free(r->prompt);
+	prompt_done(&r->prompt);
 	free(r->session);
 	calls_done(&r->calls);
 	tail_done(&r->text);
@@ -55,17 +46,12 @@ void oneshot_close(struct driver_run *r)
 
 int oneshot_start(struct driver_run *r, struct buf *to_stdin, bool *ret_eof)
 {
-	auto_free char *prompt = take(r->prompt);
-	int rc = buf_put(to_stdin, prompt, r->prompt_len);
-	if (rc == 0)
-		*ret_eof = true;
-	return rc;
+	return prompt_is_stdin(&r->prompt, to_stdin, ret_eof);
 }
 
-bool oneshot_interrupt(struct driver_run *r, struct buf *to_stdin)
+int64_t oneshot_turns(const struct driver_run *r)
 {
-	(void)r, (void)to_stdin;
-	return false; /* signal it */
+	return r->begun;
 }
 
 /* ---- lines ---- */
@@ -78,9 +64,7 @@ void oneshot_line(struct driver_run *r, const char *p, size_t n, bool whole, str
 		return;
 	auto_json struct json *line = whole ? json_parse(p, n, NULL) : NULL;
 	bool understood = json_is_object(line) && r->dialect->line(r, line);
-	/* A string of the tree ends at its first NUL, so the line has more than the events say. */
-	if (!understood || memmem(p, n, "\\u0000", 6))
-		emit_raw(r->sink, NULL, p, n, !whole);
+	emit_unsaid(r->sink, understood, p, n, whole);
 }
 
 void oneshot_error_line(struct driver_run *r, const char *p, size_t n)
@@ -181,7 +165,7 @@ void oneshot_fail(struct driver_run *r, const char *message, const char *code)
 /* NULL: it succeeded; else why not, owned. */
 static char *failure(struct driver_run *r, const struct driver_exit *x)
 {
-	const char *name = r->dialect->name;
+	const char *name = r->name;
 	auto_free char *how = ending_text(&r->ending, x);
 	if (r->error)
 		return take(r->error);

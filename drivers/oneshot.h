@@ -18,10 +18,10 @@
 #include "drivers/driver.h"
 #include "drivers/ending.h"
 #include "drivers/looks.h"
+#include "drivers/prompt.h"
 #include "drivers/tail.h"
 
-struct oneshot {
-	const char *name;
+struct driver_dialect {
 	struct looks looks;
 	const char *lost;         /* on stderr: the session to go on with is not there */
 	const char *const *noise; /* beginnings of lines on stderr that explain no end, or NULL */
@@ -32,10 +32,10 @@ struct oneshot {
 };
 
 struct driver_run {
-	const struct oneshot *dialect;
+	const char *name; /* of the driver */
+	const struct driver_dialect *dialect;
 	struct event_sink *sink; /* borrowed: longer than the run */
-	char *prompt;            /* owned; NULL once written */
-	size_t prompt_len;
+	struct prompt prompt;    /* until it is written */
 	bool resumed, lost;
 	char *session; /* owned: the agent's own id, or NULL */
 	struct calls calls;
@@ -47,17 +47,18 @@ struct driver_run {
 	struct ending ending;
 	struct driver_usage usage;
 	bool won, max_turns;
-	char *error; /* owned: why it failed, or NULL */
+	int64_t begun; /* answers of the model, where it tells of them */
+	char *error;   /* owned: why it failed, or NULL */
 };
 
 /* ---- for the table of a driver ---- */
 struct driver_run *oneshot_open(
-        const struct oneshot *dialect, const struct driver_spec *spec, struct event_sink *sink);
+        const struct driver *d, const struct driver_spec *spec, struct event_sink *sink);
 int oneshot_start(struct driver_run *r, struct buf *to_stdin, bool *ret_eof);
 void oneshot_line(struct driver_run *r, const char *p, size_t n, bool whole, struct buf *to_stdin,
         bool *ret_eof);
 void oneshot_error_line(struct driver_run *r, const char *p, size_t n);
-bool oneshot_interrupt(struct driver_run *r, struct buf *to_stdin);
+int64_t oneshot_turns(const struct driver_run *r);
 void oneshot_end(struct driver_run *r, const struct driver_exit *x, struct driver_outcome *ret);
 void oneshot_close(struct driver_run *r);
 
@@ -76,6 +77,6 @@ void oneshot_success(struct driver_run *r);
 void oneshot_fail(struct driver_run *r, const char *message, const char *code);
 
 /* What these agents cannot be told is refused: -ENOEXEC with the reason. */
-MUST_USE int oneshot_check(const struct driver_spec *spec, struct err *e);
+MUST_USE int oneshot_check(const struct driver *d, const struct driver_spec *spec, struct err *e);
 
 #endif

@@ -36,13 +36,7 @@ static const struct look tools[] = {
 
 static int opencode_check(const struct driver_spec *spec, struct err *e)
 {
-	if (spec->tools_allow)
-		return err_set(e, -ENOEXEC,
-		        "tools.allow: this agent can only be told what it may not use: tools.deny");
-	if (spec->max_turns)
-		return err_set(e, -ENOEXEC,
-		        "limits.maxTurns: this agent only asks its model to keep to it");
-	return oneshot_check(spec, e);
+	return oneshot_check(&driver_opencode, spec, e);
 }
 
 static void put_server(struct jw *w, const struct driver_mcp *m)
@@ -57,10 +51,23 @@ static void put_server(struct jw *w, const struct driver_mcp *m)
 			jw_str(w, NULL, *a);
 		jw_close(w, ']');
 	}
-	launch_put_pairs(w, "headers", m->url ? m->headers : NULL, ':');
-	launch_put_pairs(w, "environment", m->url ? NULL : m->env, '=');
+	launch_put_pairs(w, "headers", m->url ? m->headers : NULL, ':', NULL);
+	launch_put_pairs(w, "environment", m->url ? NULL : m->env, '=', NULL);
 	jw_bool(w, "enabled", true);
 	jw_close(w, '}');
+}
+
+/* Before it reads its configuration as JSON it puts variables and files in the place of {env:NAME}
+ * and {file:PATH}, wherever they are.  Returns owned. */
+static char *without_places(const char *json)
+{
+	struct buf b = BUF_INIT(strlen(json) * 6);
+	for (; *json; json++)
+		if (strncmp(json, "{env:", 5) == 0 || strncmp(json, "{file:", 6) == 0)
+			buf_puts(&b, "\\u007b");
+		else
+			buf_putc(&b, *json);
+	return buf_take(&b);
 }
 
 /* Its configuration may be a variable, which adds to the file. */
@@ -90,8 +97,9 @@ static int put_config(struct driver_command *c, const struct driver_spec *spec, 
 	jw_close(&w, '}');
 	if (b.failed)
 		return err_set(e, b.failed, "tools.mcp: too large");
+	auto_free char *text = without_places(b.p);
 	if (b.len > 2)
-		launch_env(c, "OPENCODE_CONFIG_CONTENT", b.p);
+		launch_env(c, "OPENCODE_CONFIG_CONTENT", text);
 	return 0;
 }
 
@@ -217,34 +225,32 @@ static bool opencode_object(struct driver_run *r, const struct json *line)
 		return error_line(r, json_get(line, "error"));
 	if (strcmp(type, "step_start") != 0)
 		return false;
+	r->begun++;
 	r->won = false;
 	return true;
 }
 
 /* ---- the driver ---- */
 
-static const struct oneshot dialect = {
-        .name = "opencode",
+static const struct driver_dialect dialect = {
         .looks = {tools, ARRAY_LEN(tools)},
         .lost = "Session not found",
         .exit_is_word = true,
         .line = opencode_object,
 };
 
-static struct driver_run *opencode_open(const struct driver_spec *spec, struct event_sink *sink)
-{
-	return oneshot_open(&dialect, spec, sink);
-}
-
 const struct driver driver_opencode = {
         .name = "opencode",
+        .can = CAN(RESUME) | CAN(DENY) | CAN(SYSTEM_PROMPT) | CAN(MODEL) | CAN(TOOLS_DENY) |
+               CAN(MCP_STDIO) | CAN(MCP_HTTP) | CAN(THINKING) | CAN(PLAN) | CAN(COST) | CAN(USAGE),
+        .dialect = &dialect,
         .check = opencode_check,
         .command = opencode_command,
-        .open = opencode_open,
+        .open = oneshot_open,
         .start = oneshot_start,
         .line = oneshot_line,
         .error_line = oneshot_error_line,
-        .interrupt = oneshot_interrupt,
+        .turns = oneshot_turns,
         .end = oneshot_end,
         .close = oneshot_close,
 };

@@ -2,6 +2,7 @@
 #include "base/mem.h"
 #include "drivers/emit.h"
 #include "drivers/pi.h"
+#include "drivers/usage.h"
 
 #include <string.h>
 
@@ -45,10 +46,12 @@ static void put_request(const char *type, struct buf *to_stdin)
 
 static int rpc_start(struct driver_run *r, struct buf *to_stdin, bool *ret_eof)
 {
-	auto_free char *prompt = take(r->prompt);
-	put_request("get_state", to_stdin);
+	if (!r->waited)
+		put_request("get_state", to_stdin);
 	*ret_eof = false;
-	return put_prompt(r, prompt, r->prompt_len, to_stdin) ? 0 : -ENOBUFS;
+	bool fits = put_prompt(r, r->prompt.p, r->prompt.n, to_stdin);
+	prompt_done(&r->prompt);
+	return fits ? 0 : -ENOBUFS;
 }
 
 static bool rpc_input(struct driver_run *r, const char *p, size_t n, struct buf *to_stdin)
@@ -72,7 +75,8 @@ static void go_on(struct driver_run *r, struct buf *to_stdin, bool *ret_eof)
 	if (!r->settled || r->closing || (r->unanswered && !r->interrupting))
 		return;
 	put_request("get_session_stats", to_stdin);
-	r->closing = *ret_eof = true;
+	r->closing = true;
+	*ret_eof = !r->stays; /* else with their answer */
 }
 
 /* The sums of the session count also what pi used on the side; those of a session that goes on
@@ -81,22 +85,29 @@ static void stats(struct driver_run *r, const struct json *data)
 {
 	const struct json *t = json_get(data, "tokens");
 	double cost = json_num(data, "cost", -1);
-	if (r->resumed || !json_is_object(t))
+	if (!json_is_object(t))
 		return;
-	int64_t cached = json_int(t, "cacheRead", 0);
-	int64_t input = json_int(t, "input", 0) + cached + json_int(t, "cacheWrite", 0);
-	if (input <= r->usage.input_tokens || input > 1000000000000)
+	int64_t cached = usage_tokens(t, "cacheRead");
+	r->sums = (struct driver_usage){
+	        .input_tokens = usage_tokens(t, "input") + cached + usage_tokens(t, "cacheWrite"),
+	        .output_tokens = usage_tokens(t, "output"),
+	        .cached_tokens = cached,
+	        .cost_usd = cost,
+	};
+	struct driver_usage u = r->sums;
+	if (r->known)
+		usage_take_off(&u, &r->before);
+	if ((r->resumed && !r->known) || u.input_tokens <= r->usage.input_tokens)
 		return;
-	r->usage.input_tokens = input;
-	r->usage.cached_tokens = cached;
-	r->usage.output_tokens = json_int(t, "output", 0);
-	r->usage.cost_usd = cost;
+	u.turns = r->usage.turns;
+	r->usage = u;
 	pi_tell_usage(r);
 }
 
 static void refused(struct driver_run *r, const char *what, const char *why, bool *ret_eof)
 {
 	if (strcmp(what, "prompt") != 0) {
+		*ret_eof = r->stays && r->closing; /* the sums are not told */
 		emit_error(r->sink, why, "request_failed", true);
 		return;
 	}
@@ -127,8 +138,10 @@ static bool response(
 		go_on(r, to_stdin, ret_eof);
 	if (strcmp(what, "get_state") == 0 || strcmp(what, "get_session_stats") == 0)
 		pi_session(r, json_str(data, "sessionId", NULL));
-	if (strcmp(what, "get_session_stats") == 0)
+	if (strcmp(what, "get_session_stats") == 0) {
 		stats(r, data);
+		*ret_eof = r->stays && r->closing;
+	}
 	return prompt || strcmp(what, "get_state") == 0 || strcmp(what, "abort") == 0 ||
 	       strcmp(what, "get_session_stats") == 0;
 }
@@ -167,30 +180,13 @@ static bool is_always(const struct driver_run *r, const char *tool)
 }
 
 /* The call that is asked about, or NULL: our extension names it, of others it is the one begun
- * last.  *ret_ours: it was our extension. */
-static const struct pi_call *call_of(
-        const struct driver_run *r, const struct json *line, bool *ret_ours)
+ * last. */
+static const struct pi_call *call_of(const struct driver_run *r, const char *id)
 {
-	const char *message = json_str(line, "message", "");
-	auto_json struct json *about = json_parse(message, strlen(message), NULL);
-	const char *id = json_str(about, "toolCallId", NULL);
-	*ret_ours = id != NULL;
 	for (size_t i = 0; i < r->nopen; i++)
 		if (id && strcmp(r->open[i].id, id) == 0)
 			return &r->open[i];
 	return !id && r->nopen ? &r->open[r->nopen - 1] : NULL;
-}
-
-static void emit_question(struct driver_run *r, const char *id, const struct json *line)
-{
-	const struct json *options = json_get(line, "options");
-	auto_buf struct buf b = EMIT_BUF;
-	struct jw w = JW_INIT(&b);
-	jw_str(&w, "questionId", id);
-	jw_str(&w, "text", json_str(line, "title", ""));
-	if (json_is_array(options))
-		jw_tree(&w, "options", options);
-	(void)emit_members(r->sink, EVENT_QUESTION_ASKED, &b);
 }
 
 static void keep(struct driver_run *r, struct pi_asked q)
@@ -198,16 +194,37 @@ static void keep(struct driver_run *r, struct pi_asked q)
 	r->asked[r->nasked++] = q;
 }
 
+/* What a confirmation is about, as JSON text: the input that our extension was told, or whatever
+ * another one says of it.  Returns owned. */
+static char *input_of(const struct json *line, const struct json *about, bool ours)
+{
+	auto_buf struct buf b = BUF_INIT(LIMIT_LINE);
+	const struct json *input = ours ? json_get(about, "input") : about;
+	struct jw w = JW_INIT(&b);
+	if (json_is_object(input)) {
+		jw_tree(&w, NULL, input);
+	} else {
+		jw_open(&w, NULL, '{');
+		jw_str(&w, "message", json_str(line, "message", NULL));
+		jw_close(&w, '}');
+	}
+	return b.failed ? NULL : buf_take(&b);
+}
+
 static void confirm(
         struct driver_run *r, const char *id, const struct json *line, struct buf *to_stdin)
 {
-	bool ours;
-	const struct pi_call *open = call_of(r, line, &ours);
+	const char *message = json_str(line, "message", "");
+	auto_json struct json *about = json_parse(message, strlen(message), NULL);
+	const char *named = json_str(about, "toolCallId", NULL);
+	bool ours = named != NULL;
+	const struct pi_call *open = call_of(r, named);
 	const char *call = open ? open->id : "", *tool = calls_name(&r->calls, call);
 	struct pi_asked q = {xstrdup(id), xstrdup(call), xstrdup(tool ? tool : ""), false};
 	auto_free char *title =
 	        emit_title(ours && open ? open->title : json_str(line, "title", "?"));
-	emit_asked(r->sink, id, call, q.tool, title);
+	auto_free char *input = input_of(line, about, ours);
+	emit_asked(r->sink, id, call, q.tool, title, input);
 	const char *answer = "deny", *why = NULL;
 	if (r->interrupting)
 		why = "Denied: the run is being stopped.";
@@ -236,13 +253,18 @@ static bool ui_request(struct driver_run *r, const struct json *line, struct buf
 			return true;
 	bool text = strcmp(method, "select") == 0 || strcmp(method, "input") == 0 ||
 	            strcmp(method, "editor") == 0;
-	if (!calls_text_ok(id) || (!text && strcmp(method, "confirm") != 0))
+	/* Once stdin is closed, no answer would be heard. */
+	if (r->closing || !calls_text_ok(id) || (!text && strcmp(method, "confirm") != 0))
 		return false;
+	if (!fresh_take(&r->ids, id)) {
+		reply(id, NULL, false, text, to_stdin);
+		return false;
+	}
 	if (!text) {
 		confirm(r, id, line, to_stdin);
 	} else if (r->permissions == PERMISSIONS_ASK && !r->interrupting &&
 	           r->nasked < PI_ASKED_MAX) {
-		emit_question(r, id, line);
+		emit_question(r->sink, id, json_str(line, "title", ""), json_get(line, "options"));
 		keep(r, (struct pi_asked){xstrdup(id), xstrdup(""), xstrdup(""), true});
 	} else {
 		reply(id, NULL, false, true, to_stdin); /* nobody is there */
@@ -313,23 +335,63 @@ static void rpc_line(struct driver_run *r, const char *p, size_t n, bool whole,
 		understood = json_is_object(line) && pi_event(r, line);
 		go_on(r, to_stdin, ret_eof);
 	}
-	/* A string of the tree ends at its first NUL, so the line has more than the events say. */
-	if (!understood || memmem(p, n, "\\u0000", 6))
-		emit_raw(r->sink, NULL, p, n, !whole);
+	emit_unsaid(r->sink, understood, p, n, whole);
+}
+
+/* ---- between two runs ---- */
+
+static struct driver_run *rpc_open(
+        const struct driver *d, const struct driver_spec *spec, struct event_sink *sink)
+{
+	struct driver_run *r = pi_open(d, spec, sink);
+	r->stays = spec->stays;
+	if (!spec->live)
+		return r;
+	auto_json struct json *j = json_parse(spec->live, strlen(spec->live), NULL);
+	pi_session(r, json_str(j, "session", NULL));
+	r->waited = r->known = true;
+	r->before = usage_of(j);
+	return r;
+}
+
+static char *rpc_rest(const struct driver_run *r)
+{
+	if (!r->settled || r->error || r->interrupting || r->nasked || r->unanswered ||
+	        !r->session || !r->stop || strcmp(r->stop, "stop") != 0)
+		return NULL;
+	auto_buf struct buf b = BUF_INIT(4096);
+	struct jw w = JW_INIT(&b);
+	jw_open(&w, NULL, '{');
+	jw_str(&w, "session", r->session);
+	usage_put(&w, &r->sums);
+	jw_close(&w, '}');
+	return b.failed ? NULL : buf_take(&b);
+}
+
+static bool rpc_idle(const char *p, size_t n)
+{
+	auto_json struct json *line = json_parse(p, n, NULL);
+	return n == 0 || pi_is_silent(json_str(line, "type", ""));
 }
 
 const struct driver driver_pi = {
         .name = "pi",
+        .can = CAN(RESUME) | CAN(INPUT) | CAN(INTERRUPT) | CAN(ASK) | CAN(DENY) | CAN(QUESTIONS) |
+               CAN(SYSTEM_PROMPT) | CAN(MODEL) | CAN(TOOLS_ALLOW) | CAN(TOOLS_DENY) |
+               CAN(MCP_STDIO) | CAN(MCP_HTTP) | CAN(THINKING) | CAN(COST) | CAN(USAGE) | CAN(WARM),
         .check = pi_check,
         .command = pi_rpc_command,
-        .open = pi_open,
+        .open = rpc_open,
         .start = rpc_start,
         .line = rpc_line,
         .error_line = pi_error_line,
+        .turns = pi_turns,
         .interrupt = rpc_interrupt,
         .answer = rpc_answer,
         .reply = rpc_reply,
         .input = rpc_input,
+        .rest = rpc_rest,
+        .idle = rpc_idle,
         .end = pi_end,
         .close = pi_close,
 };

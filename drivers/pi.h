@@ -16,6 +16,8 @@
 #include "drivers/calls.h"
 #include "drivers/driver.h"
 #include "drivers/ending.h"
+#include "drivers/fresh.h"
+#include "drivers/prompt.h"
 #include "drivers/tail.h"
 
 enum {
@@ -39,8 +41,7 @@ struct pi_asked {
 struct driver_run {
 	struct event_sink *sink; /* borrowed: longer than the run */
 	enum driver_permissions permissions;
-	char *prompt; /* owned; NULL once written */
-	size_t prompt_len;
+	struct prompt prompt; /* until it is written */
 	bool resumed, lost;
 	char *session; /* owned, or NULL */
 	struct calls calls;
@@ -56,20 +57,28 @@ struct driver_run {
 	/* rpc only */
 	int prompts, unanswered; /* sent; and not answered yet */
 	bool interrupting, closing;
+	bool stays;                       /* for another run: the sums are waited for */
+	bool waited;                      /* it had another run before */
+	bool known;                       /* the sums of the session when this run began: */
+	struct driver_usage before, sums; /* and the last that were told */
 	struct pi_asked asked[PI_ASKED_MAX];
 	size_t nasked;
+	struct fresh ids;            /* of all that was asked */
 	char *always[PI_ALWAYS_MAX]; /* owned */
 	size_t nalways;
 };
 
 /* ---- pi_event.c ---- */
-struct driver_run *pi_open(const struct driver_spec *spec, struct event_sink *sink);
+struct driver_run *pi_open(
+        const struct driver *d, const struct driver_spec *spec, struct event_sink *sink);
 void pi_close(struct driver_run *r);
 /* false: not understood (show it as raw). */
 bool pi_event(struct driver_run *r, const struct json *line);
+bool pi_is_silent(const char *type);                   /* of a line that says nothing */
 void pi_session(struct driver_run *r, const char *id); /* NULL or unusable: ignored */
 void pi_tell_usage(struct driver_run *r);
 void pi_error_line(struct driver_run *r, const char *p, size_t n);
+int64_t pi_turns(const struct driver_run *r);
 void pi_end(struct driver_run *r, const struct driver_exit *x, struct driver_outcome *ret);
 
 /* ---- pi_tool.c ---- */

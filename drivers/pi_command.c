@@ -62,29 +62,28 @@ static int check_names(const char *const *names, const char *key, struct err *e)
 	return 0;
 }
 
-int pi_check(const struct driver_spec *spec, struct err *e)
+static int check(const struct driver *d, const struct driver_spec *spec, struct err *e)
 {
-	int r = check_names(spec->tools_allow, "allow", e);
+	int r = launch_check(d, spec, e);
+	if (r == 0)
+		r = check_names(spec->tools_allow, "allow", e);
 	if (r == 0)
 		r = check_names(spec->tools_deny, "deny", e);
-	if (r == 0)
-		r = launch_check_mcp(spec, e);
 	if (r < 0)
 		return r;
 	if (spec->resume && !pi_session_ok(spec->resume))
 		return err_set(e, -ENOEXEC, "resume: '%.80s' is no session id", spec->resume);
-	if (spec->model && (!*spec->model || *spec->model == '-'))
-		return err_set(e, -ENOEXEC, "model: '%.80s' is no model", spec->model);
-	if (spec->max_turns)
-		return err_set(e, -ENOEXEC, "limits.maxTurns: this agent has no such limit");
 	return 0;
+}
+
+int pi_check(const struct driver_spec *spec, struct err *e)
+{
+	return check(&driver_pi, spec, e);
 }
 
 int pi_json_check(const struct driver_spec *spec, struct err *e)
 {
-	if (spec->permissions == PERMISSIONS_ASK)
-		return err_set(e, -ENOEXEC, "permissions: ask: nobody can be asked in this mode");
-	return pi_check(spec, e);
+	return check(&driver_pi_json, spec, e);
 }
 
 /* ---- argv ---- */
@@ -111,14 +110,15 @@ static void put_tools(struct driver_command *c, const struct driver_spec *spec)
 
 static void put_server(struct jw *w, const struct driver_mcp *m)
 {
+	static const struct launch_spelling values = {.dollar = "$$", .bang = "$!"};
 	jw_open(w, m->name, '{');
 	if (m->url) {
 		jw_str(w, "url", m->url);
-		launch_put_pairs(w, "headers", m->headers, ':');
+		launch_put_pairs(w, "headers", m->headers, ':', &values);
 	} else {
 		jw_str(w, "command", m->command[0]);
-		launch_put_args(w, "args", m->command);
-		launch_put_pairs(w, "env", m->env, '=');
+		launch_put_args(w, "args", m->command, NULL);
+		launch_put_pairs(w, "env", m->env, '=', &values);
 	}
 	/* Else its tools are not offered, only found by code that the model writes. */
 	jw_str(w, "exposure", "direct");

@@ -15,15 +15,14 @@
 
 /* ---- life ---- */
 
-struct driver_run *pi_open(const struct driver_spec *spec, struct event_sink *sink)
+struct driver_run *pi_open(
+        const struct driver *d, const struct driver_spec *spec, struct event_sink *sink)
 {
+	(void)d;
 	struct driver_run *r = xnew(struct driver_run);
 	r->sink = sink;
 	r->permissions = spec->permissions;
-	r->prompt = xcalloc(spec->prompt_len + 1, 1);
-	if (spec->prompt_len)
-		memcpy(r->prompt, spec->prompt, spec->prompt_len);
-	r->prompt_len = spec->prompt_len;
+	r->prompt = prompt_of(spec);
 	r->resumed = spec->resume != NULL;
 	return r;
 }
@@ -32,7 +31,7 @@ void pi_close(struct driver_run *r)
 {
 	if (!r)
 		return;
-	free(r->prompt);
+	prompt_done(&r->prompt);
 	free(r->session);
 	pi_tools_done(r);
 	tail_done(&r->text);
@@ -43,6 +42,7 @@ void pi_close(struct driver_run *r)
 		free(r->asked[i].call);
 		free(r->asked[i].tool);
 	}
+	fresh_done(&r->ids);
 	for (size_t i = 0; i < r->nalways; i++)
 		free(r->always[i]);
 	free(r);
@@ -98,6 +98,11 @@ static bool message_update(struct driver_run *r, const struct json *line)
 	auto_free char *id = block_id(r, json_int(event, "contentIndex", 0));
 	return emit_text(r->sink, thought ? EVENT_AGENT_THINKING : EVENT_AGENT_MESSAGE, text,
 	        strlen(text), true, id, NULL);
+}
+
+int64_t pi_turns(const struct driver_run *r)
+{
+	return r->messages;
 }
 
 static void add_usage(struct driver_run *r, const struct json *u)
@@ -182,7 +187,7 @@ static void settled(struct driver_run *r)
 }
 
 /* Lines that are known and say nothing that an event does not say better. */
-static bool is_silent(const char *type)
+bool pi_is_silent(const char *type)
 {
 	static const char *const nothing[] = {"turn_start", "turn_end", "auto_retry_end",
 	        "entry_appended", "queue_update", "session_info_changed", "thinking_level_changed",
@@ -234,7 +239,7 @@ bool pi_event(struct driver_run *r, const struct json *line)
 		        r->sink, json_str(line, "error", "an extension failed"), "warning", true);
 		return true;
 	}
-	return strcmp(type, "agent_end") == 0 || is_silent(type);
+	return strcmp(type, "agent_end") == 0 || pi_is_silent(type);
 }
 
 /* ---- the end ---- */

@@ -9,11 +9,7 @@
 
 static int json_start(struct driver_run *r, struct buf *to_stdin, bool *ret_eof)
 {
-	auto_free char *prompt = take(r->prompt);
-	int rc = buf_put(to_stdin, prompt, r->prompt_len);
-	if (rc == 0)
-		*ret_eof = true;
-	return rc;
+	return prompt_is_stdin(&r->prompt, to_stdin, ret_eof);
 }
 
 static void json_line(struct driver_run *r, const char *p, size_t n, bool whole,
@@ -24,26 +20,21 @@ static void json_line(struct driver_run *r, const char *p, size_t n, bool whole,
 		return;
 	auto_json struct json *line = whole ? json_parse(p, n, NULL) : NULL;
 	bool understood = json_is_object(line) && pi_event(r, line);
-	/* A string of the tree ends at its first NUL, so the line has more than the events say. */
-	if (!understood || memmem(p, n, "\\u0000", 6))
-		emit_raw(r->sink, NULL, p, n, !whole);
-}
-
-static bool json_interrupt(struct driver_run *r, struct buf *to_stdin)
-{
-	(void)r, (void)to_stdin;
-	return false; /* signal it */
+	emit_unsaid(r->sink, understood, p, n, whole);
 }
 
 const struct driver driver_pi_json = {
         .name = "pi-json",
+        .can = CAN(RESUME) | CAN(DENY) | CAN(SYSTEM_PROMPT) | CAN(MODEL) | CAN(TOOLS_ALLOW) |
+               CAN(TOOLS_DENY) | CAN(MCP_STDIO) | CAN(MCP_HTTP) | CAN(THINKING) | CAN(COST) |
+               CAN(USAGE),
         .check = pi_json_check,
         .command = pi_json_command,
         .open = pi_open,
         .start = json_start,
         .line = json_line,
         .error_line = pi_error_line,
-        .interrupt = json_interrupt,
+        .turns = pi_turns,
         .end = pi_end,
         .close = pi_close,
 };

@@ -39,19 +39,14 @@ static const struct look tools[] = {
 
 static int qwen_check(const struct driver_spec *spec, struct err *e)
 {
-	if (spec->tools_allow)
-		return err_set(e, -ENOEXEC,
-		        "tools.allow: this agent can only be told what it may not use: tools.deny");
-	if (spec->model && (!*spec->model || *spec->model == '-'))
-		return err_set(e, -ENOEXEC, "model: '%.80s' is no model", spec->model);
 	if (spec->resume && !launch_id_ok(spec->resume))
 		return err_set(e, -ENOEXEC, "resume: '%.80s' is no session id", spec->resume);
 	if (spec->system_prompt && strlen(spec->system_prompt) > SYSTEM_PROMPT_MAX)
 		return err_set(e, -ENOEXEC,
 		        "the text of the harness is longer than this agent can be told (%d KiB)",
 		        SYSTEM_PROMPT_MAX >> 10);
-	int r = launch_check_names("tools.deny", spec->tools_deny, e);
-	return r < 0 ? r : launch_check_mcp(spec, e);
+	int r = launch_check(&driver_qwen, spec, e);
+	return r < 0 ? r : launch_check_names("tools.deny", spec->tools_deny, e);
 }
 
 static int put_servers(struct driver_command *c, const struct driver_spec *spec, struct err *e)
@@ -124,8 +119,7 @@ static bool exit_code(
 
 static const char *const noise[] = {"Warning: running headless", NULL};
 
-static const struct claude_dialect dialect = {
-        .name = "qwen",
+static const struct driver_dialect dialect = {
         .looks = {tools, ARRAY_LEN(tools)},
         .lost = "No saved session found",
         .noise = noise,
@@ -136,16 +130,15 @@ static const struct claude_dialect dialect = {
         .exit_code = exit_code,
 };
 
-static struct driver_run *qwen_open(const struct driver_spec *spec, struct event_sink *sink)
-{
-	return claude_open_as(&dialect, spec, sink);
-}
-
 const struct driver driver_qwen = {
         .name = "qwen",
+        .can = CAN(RESUME) | CAN(INPUT) | CAN(INTERRUPT) | CAN(ASK) | CAN(DENY) |
+               CAN(SYSTEM_PROMPT) | CAN(MODEL) | CAN(TOOLS_DENY) | CAN(MCP_STDIO) | CAN(MCP_HTTP) |
+               CAN(MAX_TURNS) | CAN(THINKING) | CAN(PLAN) | CAN(USAGE),
+        .dialect = &dialect,
         .check = qwen_check,
         .command = qwen_command,
-        .open = qwen_open,
+        .open = claude_open,
         .start = claude_start,
         .line = claude_line,
         .error_line = claude_error_line,

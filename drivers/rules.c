@@ -18,6 +18,14 @@ bool rules_has_pattern(const char *rule)
 	return strchr(rule, '(') != NULL;
 }
 
+bool rules_any_pattern(const char *const *rules)
+{
+	for (; rules && *rules; rules++)
+		if (rules_has_pattern(*rules))
+			return true;
+	return false;
+}
+
 static size_t base_len(const char *rule)
 {
 	return strcspn(rule, "(");

@@ -25,6 +25,7 @@
 int rules_check(const char *rule, bool enforce, struct err *e);
 bool rules_is_mcp(const char *rule);
 bool rules_has_pattern(const char *rule);
+bool rules_any_pattern(const char *const *rules); /* NULL: none */
 /* The tool's name without the pattern; returns owned. */
 char *rules_base(const char *rule);
 /* Does the rule speak of this tool at all? */

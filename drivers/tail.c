@@ -1,16 +1,11 @@
 #include "drivers/tail.h"
 #include "base/limits.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 enum { KEEP = LIMIT_FINAL_TEXT, ROOM = 2 * KEEP };
-
-static bool continues(char c)
-{
-	return ((unsigned char)c & 0xc0) == 0x80;
-}
 
 /* Forgets all but the last KEEP bytes, from the start of a character. */
 static void cut(struct tail *t)
@@ -18,8 +13,7 @@ static void cut(struct tail *t)
 	if (t->len <= KEEP)
 		return;
 	size_t from = t->len - KEEP;
-	for (int i = 0; i < 3 && from < t->len && continues(t->p[from]); i++)
-		from++;
+	from += utf8_rest(t->p + from, KEEP);
 	memmove(t->p, t->p + from, t->len - from);
 	t->len -= from;
 }
@@ -28,9 +22,9 @@ void tail_add(struct tail *t, const char *p, size_t n)
 {
 	if (n > KEEP) {
 		p += n - KEEP;
-		n = KEEP;
-		for (int i = 0; i < 3 && continues(*p); i++, p++)
-			n--;
+		size_t rest = utf8_rest(p, KEEP);
+		p += rest;
+		n = KEEP - rest;
 		t->len = 0;
 	}
 	/* Cutting only when twice the kept size is full keeps the cost per byte constant. */
