@@ -11,8 +11,8 @@ die() {
 
 [ $# -eq 1 ] || die 'usage: smoke.sh DEST'
 claude=$1/bin/claude
-[ -x "$claude" ] || die "$claude is missing: run install.sh first"
-want=$(cat "$1/VERSION") || die "$1/VERSION is missing: run install.sh again"
+[ -x "$claude" ] || die "$claude is missing: abctl agent install claude"
+want=$(cat "$1/VERSION") || die "$1/VERSION is missing: abctl agent install claude"
 
 home=$(mktemp -d)
 trap 'rm -rf "$home"' EXIT

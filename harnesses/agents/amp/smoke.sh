@@ -1,0 +1,7 @@
+#!/bin/sh
+# smoke.sh DEST - does the Amp in DEST start?
+set -eu
+. "$(dirname "$0")/../starts.sh"
+
+[ $# -eq 1 ] || die 'usage: smoke.sh DEST'
+starts "$1" "$1/bin/amp"
