@@ -8,27 +8,13 @@
 
 enum { PATH_MAX_TEXT = 128 };
 
-/* Is there a \u0000 that is an escape (an odd number of backslashes)? */
-static bool escaped_nul(const char *p, size_t n)
-{
-	const char *end = p + n;
-	for (const char *at = p; (at = memmem(at, (size_t)(end - at), "\\u0000", 6)); at++) {
-		size_t slashes = 1;
-		while (at - slashes >= p && *(at - slashes) == '\\')
-			slashes++;
-		if (slashes % 2 == 1)
-			return true;
-	}
-	return false;
-}
-
 struct json *body_parse(const char *p, size_t n, struct err *e)
 {
 	if (n == 0) {
 		err_set(e, -EINVAL, "the body is empty; a JSON object is expected");
 		return NULL;
 	}
-	if (memchr(p, 0, n) || escaped_nul(p, n)) {
+	if (json_has_nul(p, n)) {
 		err_set(e, -EINVAL, "the body contains a NUL character");
 		return NULL;
 	}
@@ -50,6 +36,8 @@ static bool has_type(const struct json *v, enum body_type t)
 	case BODY_INTEGER:
 		return json_number(v, &d) && fabs(d) <= 9007199254740992.0 &&
 		       d == (double)(int64_t)d;
+	case BODY_NUMBER:
+		return json_number(v, &d);
 	case BODY_BOOL:
 		return json_is_bool(v, &b);
 	case BODY_OBJECT:
@@ -65,6 +53,7 @@ static const char *type_name(enum body_type t)
 	static const char *const names[] = {
 	        [BODY_STRING] = "a string",
 	        [BODY_INTEGER] = "an integer",
+	        [BODY_NUMBER] = "a number",
 	        [BODY_BOOL] = "true or false",
 	        [BODY_OBJECT] = "an object",
 	        [BODY_ARRAY] = "an array",

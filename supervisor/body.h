@@ -11,7 +11,7 @@
 
 #include <stddef.h>
 
-enum body_type { BODY_STRING, BODY_INTEGER, BODY_BOOL, BODY_OBJECT, BODY_ARRAY };
+enum body_type { BODY_STRING, BODY_INTEGER, BODY_NUMBER, BODY_BOOL, BODY_OBJECT, BODY_ARRAY };
 
 struct body_key {
 	const char *name;

@@ -7,8 +7,9 @@
  * that does not take it, or `ending` until the client has seen the end.  The
  * heads of all but the busy ones give the nearest deadline.  When a peer has its share of all
  * connections its own longest idle one makes room for its next; when all are
- * taken, the longest idle one of all.  To cut a connection is to shut its socket
- * down: whoever reads from it then sees its end, closes it and calls
+ * taken, the longest idle one of all; where none is idle, one whose body has been coming for ten
+ * seconds.  A stream is busy and never makes room.  To cut a connection
+ * is to shut its socket down: whoever reads from it then sees its end, closes it and calls
  * conns_remove.
  */
 #ifndef SUPERVISOR_CONNS_H
@@ -22,14 +23,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum {
-	/* Of all connections, one uid may hold three quarters: it cannot shut out the others. */
-	CONNS_PEER = LIMIT_CONNECTIONS / 4 * 3,
-	/* Room for connections that are being cut while their successors arrive: as many as one
-	 * turn of the loop accepts. */
-	CONNS_SPARE = 256,
-	CONNS_MAX = LIMIT_CONNECTIONS + CONNS_SPARE,
-};
+/* Room for connections that are being cut while their successors arrive: as many as one turn of
+ * the loop accepts. */
+enum { CONNS_SPARE = 256 };
 
 enum conn_state {
 	CONN_WAITING,
@@ -48,20 +44,29 @@ struct conn {
 	int fd; /* borrowed: closed by whoever reads from it */
 	int64_t since_ms;
 	struct auth_peer peer;
+	struct conns_share *share; /* borrowed: while it is there */
 };
 
 struct conns {
 	struct list by_state[CONN_STATES];
 	unsigned n, ncut; /* ncut: those of n that are being cut */
+	/* At once; of one uid, three quarters: it cannot shut out the others. */
+	unsigned most, most_of_peer;
+	struct list shares; /* of struct conns_share: one for each uid that has any */
 };
 
-void conns_init(struct conns *cs);
+/* At most `most` connections. */
+void conns_init(struct conns *cs, unsigned most);
+/* Of LIMIT_CONNECTIONS as many as this process may have descriptors for, beside all else. */
+unsigned conns_affordable(void);
 
 /* Is there room for one more of that uid?  May cut an idle one (*ret_cut).  NULL, or why not. */
 const char *conns_room(struct conns *cs, uid_t uid, bool *ret_cut);
 void conns_add(struct conns *cs, struct conn *c, int fd, const struct auth_peer *peer);
 /* Also into the state it has: its time begins anew. */
 void conns_enter(struct conns *cs, struct conn *c, enum conn_state s);
+/* Its client is to see the end now. */
+void conns_cut(struct conns *cs, struct conn *c);
 /* It is closed. */
 void conns_remove(struct conns *cs, struct conn *c);
 

@@ -53,18 +53,23 @@ struct http_service {
 	 * -EPROTONOSUPPORT, -EACCES: another version; -EOPNOTSUPP: an unknown coding or
 	 * expectation; -EBUSY: there is no memory for its body, or for its answer. */
 	void (*malformed)(void *ctx, struct http_request *r, const struct err *e);
+	/* It has an answer, which goes out after this; NULL: nobody wants to know. */
+	void (*answered)(void *ctx, struct http_request *r, int status);
 };
 
 /* ---- the server ---- */
 
-/* Accepts on listen_fd (borrowed) from now on.  Returns owned, or NULL with *e set. */
-struct http *http_new(struct loop *l, int listen_fd, gid_t socket_gid,
+/* Accepts on listen_fd from now on, and takes the clients that come over remote_fd
+ * (proto/listener.h; -1: none); both are borrowed.  Returns owned, or NULL with *e set. */
+struct http *http_new(struct loop *l, int listen_fd, int remote_fd, gid_t socket_gid,
         const struct http_service *service, struct err *e);
 /* No new connection; those that are open go on until http_free. */
 void http_stop_accepting(struct http *h);
 /* After http_stop_accepting: nobody waits for an answer, but for streams. */
 bool http_quiet(const struct http *h);
 void http_free(struct http *h);
+/* Cuts all connections on behalf of an actor, streams and upgraded ones too; NULL is fine. */
+void http_cut_actor(struct http *h, const char *id);
 unsigned http_connections(const struct http *h);
 int64_t http_started_ms(const struct http *h); /* monotonic */
 
@@ -97,6 +102,11 @@ struct http_sink {
 void http_take_body(struct http_request *r, const struct http_sink *sink);
 bool http_has_body(const struct http_request *r); /* one is announced */
 const struct auth_peer *http_peer(const struct http_request *r);
+/* On whose behalf it comes (an id, or ""): of the connection, until it is said anew. */
+const char *http_actor(const struct http_request *r);
+void http_set_actor(struct http_request *r, const char *id);
+/* Connections on behalf of that actor, but for this request's. */
+unsigned http_actor_connections(const struct http_request *r, const char *id);
 /* The route's parameters (routes.c sets them; n from 0), decoded; NULL beyond the last. */
 const char *http_param(const struct http_request *r, unsigned n);
 MUST_USE int http_add_param(struct http_request *r, const char *encoded, size_t n);
@@ -108,6 +118,7 @@ const void *http_route(const struct http_request *r);
 
 /* A header of the answer to come; name and value are copied. */
 void http_add_header(struct http_request *r, const char *name, const char *value);
+const char *http_answer_header(const struct http_request *r, const char *name); /* or NULL */
 /* `body` is taken whatever happens (NULL: empty); `type` static. */
 void http_reply(struct http_request *r, int status, const char *type, struct buf *body);
 
@@ -119,6 +130,8 @@ enum {
 	HTTP_END = -1,   /* the end, as announced */
 	HTTP_ABORT = -2, /* cut the connection: the client must see that something is missing */
 };
+/* For a pull: what of `out` is behind *sent, which it moves. */
+ssize_t http_give(const struct buf *out, size_t *sent, char *p, size_t max);
 struct http_source {
 	/* Up to max bytes into p; their number, or one of the above. */
 	ssize_t (*pull)(void *ctx, char *p, size_t max);

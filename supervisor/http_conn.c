@@ -30,15 +30,16 @@ enum {
 	/* A body over its limit is read and dropped up to this, so that its sender can read our
 	 * 413 instead of a broken pipe; beyond it the answer comes at once. */
 	DISCARD_MAX = 4 * LIMIT_HTTP_BODY,
-	STREAM_BLOCK = 32 << 10,
-	/* A chunk's frame: four digits and a line's end, another behind it. */
-	CHUNK_HEAD = 6,
 	/* What one connection may move before the others have their turn; a request counts
 	 * for what it costs beside its bytes. */
 	TURN_BYTES = 256 << 10,
 	REQUEST_COST = 4 << 10,
-	/* The next block of a stream is not asked for while more than a head is unsent. */
-	OUT_LOW = 4 << 10,
+	/* Of what comes while a head is awaited, at least so much at a time: what is behind it, and
+	 * stays until its answer, is no more than it has itself. */
+	HEAD_STEP = 4 << 10,
+	/* Heads that are larger are few at once; nobody is refused for what others do before. */
+	HEAD_SMALL = 16 << 10,
+	BIG_HEADS = 512, /* each 128 KiB at most, with its copy and what is behind it */
 };
 
 enum step {
@@ -63,7 +64,7 @@ struct http_conn *http_conn_new(struct http *h, int fd, const struct auth_peer *
 	}
 	c->http = h;
 	c->in = (struct buf)BUF_INIT(HTTP_HEAD_MAX + HTTP_SCRATCH);
-	c->out = (struct buf)BUF_INIT(OUT_LOW + HTTP_SCRATCH);
+	c->out = (struct buf)BUF_INIT(HTTP_OUT_LOW + HTTP_SCRATCH);
 	list_init(&c->work);
 	conns_add(&h->conns, &c->conn, fd, peer);
 	return c;
@@ -72,7 +73,8 @@ struct http_conn *http_conn_new(struct http *h, int fd, const struct auth_peer *
 static void forget(struct http_conn *c)
 {
 	struct http *h = c->http;
-	h->nwork -= !list_empty(&c->work);
+	h->nwork[c->lane] -= !list_empty(&c->work);
+	h->nbig -= c->big;
 	list_remove(&c->work);
 	conns_remove(&h->conns, &c->conn);
 	buf_done(&c->in);
@@ -126,7 +128,10 @@ static bool receive(struct http_conn *c)
 {
 	if (!c->readable || c->ended)
 		return false;
-	ssize_t n = recv(c->conn.fd, c->http->scratch, HTTP_SCRATCH, 0);
+	size_t most = HTTP_SCRATCH;
+	if (c->phase == HTTP_PHASE_HEAD && c->in.len < HTTP_SCRATCH)
+		most = c->in.len < HEAD_STEP ? HEAD_STEP : c->in.len;
+	ssize_t n = recv(c->conn.fd, c->http->scratch, most, 0);
 	if (n < 0 && errno == EINTR)
 		return true;
 	if (n < 0 && errno == EAGAIN) {
@@ -138,7 +143,7 @@ static bool receive(struct http_conn *c)
 		return false;
 	}
 	/* Less than was asked for: it is empty, and what comes later is told anew. */
-	c->readable = n == HTTP_SCRATCH || c->half_closed;
+	c->readable = (size_t)n == most || c->half_closed;
 	c->moved += (size_t)n;
 	/* It fits: whoever calls has read what was there, but for a head. */
 	return buf_put(&c->in, c->http->scratch, (size_t)n) == 0;
@@ -228,6 +233,20 @@ static int head_length(const struct http_conn *c, struct err *e)
 	return n < 0 ? err_set(e, n, "the head is longer than %d bytes", HTTP_HEAD_MAX) : n;
 }
 
+/* A head of n bytes, or of no end yet, is there: may it be held? */
+static int admit_head(struct http_conn *c, int n, struct err *e)
+{
+	struct http *h = c->http;
+	if (c->big || n < 0 || c->in.len <= HEAD_SMALL || (n > 0 && n <= HEAD_SMALL))
+		return n;
+	if (h->nbig >= BIG_HEADS)
+		return err_set(e, -EBUSY, "heads of more than %d KiB: %d are held already",
+		        HEAD_SMALL >> 10, BIG_HEADS);
+	c->big = true;
+	h->nbig++;
+	return n;
+}
+
 static enum step read_head(struct http_conn *c)
 {
 	/* An empty line in front is what some clients send behind a body (RFC 9112, 2.2). */
@@ -236,7 +255,7 @@ static enum step read_head(struct http_conn *c)
 	if (c->in.len == 0 || (c->in.len == 1 && c->in.p[0] == '\r'))
 		return STEP_REST;
 	struct err e;
-	int n = head_length(c, &e);
+	int n = admit_head(c, head_length(c, &e), &e);
 	c->searched = c->in.len;
 	if (n == 0)
 		return STEP_REST;
@@ -346,78 +365,6 @@ static enum step read_body(struct http_conn *c)
 
 /* ---- out ---- */
 
-static const char *phrase(int status)
-{
-	static const struct {
-		int status;
-		const char *text;
-	} all[] = {
-	        {101, "Switching Protocols"},
-	        {200, "OK"},
-	        {202, "Accepted"},
-	        {204, "No Content"},
-	        {301, "Moved Permanently"},
-	        {302, "Found"},
-	        {304, "Not Modified"},
-	        {400, "Bad Request"},
-	        {401, "Unauthorized"},
-	        {403, "Forbidden"},
-	        {404, "Not Found"},
-	        {405, "Method Not Allowed"},
-	        {409, "Conflict"},
-	        {413, "Content Too Large"},
-	        {414, "URI Too Long"},
-	        {422, "Unprocessable Content"},
-	        {426, "Upgrade Required"},
-	        {429, "Too Many Requests"},
-	        {431, "Request Header Fields Too Large"},
-	        {500, "Internal Server Error"},
-	        {501, "Not Implemented"},
-	        {502, "Bad Gateway"},
-	        {503, "Service Unavailable"},
-	        {505, "HTTP Version Not Supported"},
-	};
-	for (size_t i = 0; i < ARRAY_LEN(all); i++)
-		if (all[i].status == status)
-			return all[i].text;
-	return ""; /* allowed, and what a newer status gets that is not yet in the table */
-}
-
-static void begin_answer(struct http_conn *c)
-{
-	struct http_request *r = c->request;
-	struct buf *to = &c->out;
-	bool chunked = r->streams && r->stream_left < 0 && !r->old;
-	/* Nothing but the end of the connection tells an old client the end of such an answer. */
-	c->last |= r->streams && r->stream_left < 0 && r->old;
-	buf_printf(to, "HTTP/1.1 %d %s\r\nDate: %s\r\n", r->status, phrase(r->status),
-	        http_date(c->http));
-	for (size_t i = 0; i < r->nheaders; i++)
-		buf_printf(to, "%s: %s\r\n", r->headers[i].name, r->headers[i].value);
-	if (chunked)
-		buf_puts(to, "Transfer-Encoding: chunked\r\n");
-	else if (r->streams && r->stream_left >= 0)
-		buf_printf(to, "Content-Length: %lld\r\n", (long long)r->stream_left);
-	else if (!r->streams && r->status != 204 && r->status != 304 && !r->start)
-		buf_printf(to, "Content-Length: %zu\r\n", r->reply.len);
-	if (r->start)
-		buf_puts(to, "Connection: Upgrade\r\n");
-	else if (c->last)
-		buf_puts(to, "Connection: close\r\n");
-	else if (r->old)
-		buf_puts(to, "Connection: keep-alive\r\n");
-	buf_puts(to, "\r\n");
-	r->chunked = chunked;
-	if (http_request_is_head(r)) {
-		r->source_over = true;
-		r->chunked = false;
-		r->stream_left = 0;
-		buf_done(&r->reply);
-	}
-	conns_enter(&c->http->conns, &c->conn, CONN_BUSY);
-	c->phase = HTTP_PHASE_ANSWER;
-}
-
 /* A full socket: the client's time to take something begins. */
 static void blocked(struct http_conn *c)
 {
@@ -445,63 +392,6 @@ static ssize_t send_both(struct http_conn *c, const char *p, size_t n)
 	buf_done(&c->out);
 	c->sent = 0;
 	return (ssize_t)(sent - head);
-}
-
-/* Around n bytes that stand CHUNK_HEAD behind p. */
-static const char *frame(char *p, size_t n)
-{
-	static const char digits[] = "0123456789abcdef";
-	for (int i = 0; i < 4; i++)
-		p[i] = digits[n >> (12 - 4 * i) & 15];
-	p[4] = p[CHUNK_HEAD + n] = '\r';
-	p[5] = p[CHUNK_HEAD + n + 1] = '\n';
-	return p;
-}
-
-/* The next block of a stream, framed: its bytes, 0: none now, -1: to be cut. */
-static ssize_t next_block(struct http_conn *c, const char **ret)
-{
-	struct http_request *r = c->request;
-	static const char last[] = "0\r\n\r\n";
-	char *p = c->http->scratch + CHUNK_HEAD;
-	size_t max = STREAM_BLOCK;
-	*ret = p;
-	if (r->source_over)
-		return 0;
-	if (r->stream_left >= 0 && (uint64_t)r->stream_left < max)
-		max = (size_t)r->stream_left;
-	ssize_t n = max ? r->source.pull(r->source.ctx, p, max) : HTTP_END;
-	if (n == HTTP_WAIT)
-		return 0;
-	r->source_over = n == HTTP_END;
-	if (n == HTTP_ABORT || (n == HTTP_END && r->stream_left > 0))
-		return -1;
-	if (n == HTTP_END) {
-		*ret = last;
-		return r->chunked ? sizeof(last) - 1 : 0;
-	}
-	if (r->stream_left >= 0)
-		r->stream_left -= n;
-	if (!r->chunked)
-		return n;
-	*ret = frame(c->http->scratch, (size_t)n);
-	return n + CHUNK_HEAD + 2;
-}
-
-static ssize_t more(struct http_conn *c, const char **ret)
-{
-	struct http_request *r = c->request;
-	if (r->streams)
-		return c->out.len - c->sent <= OUT_LOW ? next_block(c, ret) : 0;
-	*ret = r->reply.p + r->reply_sent;
-	return (ssize_t)(r->reply.len - r->reply_sent);
-}
-
-static bool all_sent(const struct http_conn *c)
-{
-	const struct http_request *r = c->request;
-	return c->out.len == c->sent &&
-	       (r->streams ? r->source_over : r->reply_sent == r->reply.len);
 }
 
 static enum step end(struct http_conn *c)
@@ -538,6 +428,8 @@ static enum step answered(struct http_conn *c)
 	http_request_gone(r);
 	http_request_free(r);
 	c->used = true;
+	c->http->nbig -= c->big;
+	c->big = false;
 	if (c->last)
 		return end(c);
 	c->phase = HTTP_PHASE_HEAD;
@@ -553,11 +445,11 @@ static enum step send_answer(struct http_conn *c)
 	if (!c->writable)
 		return STEP_REST;
 	const char *p = NULL;
-	ssize_t n = more(c, &p);
+	ssize_t n = http_answer_more(c, &p);
 	if (n < 0)
 		return closed(c);
 	if (n == 0 && c->out.len == c->sent)
-		return all_sent(c) ? answered(c) : c->hung_up ? closed(c) : STEP_REST;
+		return http_answer_all_sent(c) ? answered(c) : c->hung_up ? closed(c) : STEP_REST;
 	ssize_t sent = send_both(c, p, (size_t)n);
 	if (sent < 0)
 		return closed(c);
@@ -567,17 +459,18 @@ static enum step send_answer(struct http_conn *c)
 		buf_put(&c->out, p + sent, (size_t)(n - sent));
 	if (c->writable && c->conn.state == CONN_WRITING)
 		conns_enter(&c->http->conns, &c->conn, CONN_BUSY);
-	return all_sent(c) ? answered(c) : STEP_ON;
+	return http_answer_all_sent(c) ? answered(c) : STEP_ON;
 }
 
 /* ---- all of it ---- */
 
 static enum step wait_for_answer(struct http_conn *c)
 {
-	if (c->request->answered)
-		begin_answer(c);
-	else
+	if (!c->request->answered)
 		return c->hung_up ? closed(c) : STEP_REST;
+	http_answer_begin(c);
+	conns_enter(&c->http->conns, &c->conn, CONN_BUSY);
+	c->phase = HTTP_PHASE_ANSWER;
 	return STEP_ON;
 }
 

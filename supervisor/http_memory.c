@@ -1,6 +1,6 @@
 /*
  * Theory of operation: bodies that come, answers that nobody takes and what streams read ahead
- * are up to 24 MiB each, and there are a thousand connections.  Each request says how much it
+ * are up to 24 MiB each, and there are thousands of connections.  Each request says how much it
  * holds; what is small is not counted, so that it is never refused for what others do.
  *
  * The bound is looked at before something large begins: it is exceeded by one piece or answer.
@@ -10,7 +10,7 @@
 #include "base/mem.h"
 
 enum {
-	SMALL = 64 << 10, /* a thousand of them are 64 MiB */
+	SMALL = 16 << 10, /* four thousand of them are 64 MiB */
 	HELD_MAX = 256 << 20,
 	HELD_PEER = 192 << 20, /* of one uid: it cannot shut out the others */
 };

@@ -1,13 +1,14 @@
 /*
  * http_private.h - what the files of the HTTP server share: http_server.c (accepting,
- * the turn), http_conn.c (one connection) and http_request.c (one request, as its
- * handler sees it).
+ * the turn), http_conn.c (one connection), http_answer.c (what is sent on it) and
+ * http_request.c (one request, as its handler sees it).
  */
 #ifndef SUPERVISOR_HTTP_PRIVATE_H
 #define SUPERVISOR_HTTP_PRIVATE_H
 
 #include "base/buf.h"
 #include "base/chunked.h"
+#include "base/id.h"
 #include "base/list.h"
 #include "supervisor/conns.h"
 #include "supervisor/http.h"
@@ -16,19 +17,25 @@ enum {
 	HTTP_PARAMS = 4,
 	/* What one recv takes, and one block of a stream with its frame. */
 	HTTP_SCRATCH = 64 << 10,
+	/* The next block of a stream is not asked for while more than a head is unsent. */
+	HTTP_OUT_LOW = 4 << 10,
 };
+
+/* Who waits for something beside an answer's rest goes first. */
+enum http_lane { HTTP_LANE_ASKS, HTTP_LANE_STREAMS, HTTP_LANES };
 
 struct http {
 	struct loop *loop;
 	struct http_service service;
 	gid_t socket_gid;
-	int listen_fd; /* borrowed */
+	int listen_fd, remote_fd; /* borrowed; remote_fd: -1: none */
 	int epoll_fd;
 	struct conns conns;
-	struct list work; /* of http_conn.work: those that have something to do */
-	unsigned nwork;
+	unsigned nbig;                /* of http_conn.big */
+	struct list work[HTTP_LANES]; /* of http_conn.work: those that have something to do */
+	unsigned nwork[HTTP_LANES];
 	struct http_conn *running; /* borrowed: it looks by itself for an answer */
-	struct op accept, ready, timer, pause;
+	struct op accept, remote, ready, timer, pause;
 	int64_t timer_at_ms, started_ms;
 	bool dirty;   /* the connections must be looked at */
 	bool stopped; /* accepts no more */
@@ -54,7 +61,8 @@ enum http_phase {
 struct http_conn {
 	struct conn conn;
 	struct http *http;
-	struct list work; /* in http.work */
+	struct list work; /* in http.work[lane], or empty */
+	enum http_lane lane;
 	enum http_phase phase;
 	struct buf in;                /* came and was not read yet */
 	struct buf out;               /* heads, and what a full socket left of a stream's block */
@@ -67,6 +75,8 @@ struct http_conn {
 	bool last;       /* no request after this one */
 	bool linger;     /* it may still be sending */
 	bool used;       /* a request on it was answered */
+	bool big;        /* its head is one of the few large ones */
+	char actor[ID_MAX];
 };
 
 struct http_upgraded {
@@ -137,6 +147,15 @@ bool http_conn_run(struct http_conn *c);
 void http_conn_close(struct http_conn *c);
 /* Does nobody wait for an answer on it, but for that of a stream? */
 bool http_conn_served(const struct http_conn *c);
+
+/* ---- http_answer.c ---- */
+
+/* Puts the head into `out`. */
+void http_answer_begin(struct http_conn *c);
+/* The next bytes of the body, until the next call: 0: none now, -1: the connection is to be cut.
+ * A stream's are to be sent or kept; of another's, reply_sent says how far they are. */
+ssize_t http_answer_more(struct http_conn *c, const char **ret);
+bool http_answer_all_sent(const struct http_conn *c);
 
 /* ---- http_request.c ---- */
 

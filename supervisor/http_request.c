@@ -149,6 +149,16 @@ const struct auth_peer *http_peer(const struct http_request *r)
 	return &r->conn->conn.peer;
 }
 
+const char *http_actor(const struct http_request *r)
+{
+	return r->conn->actor;
+}
+
+void http_set_actor(struct http_request *r, const char *id)
+{
+	(void)str_copy(r->conn->actor, sizeof(r->conn->actor), id);
+}
+
 void http_set_route(struct http_request *r, const void *route)
 {
 	r->route = route;
@@ -245,6 +255,14 @@ void http_add_header(struct http_request *r, const char *name, const char *value
 	r->headers[r->nheaders++] = (struct http_pair){xstrdup(name), xstrdup(value)};
 }
 
+const char *http_answer_header(const struct http_request *r, const char *name)
+{
+	for (size_t i = 0; i < r->nheaders; i++)
+		if (strcasecmp(r->headers[i].name, name) == 0)
+			return r->headers[i].value;
+	return NULL;
+}
+
 static void answer(struct http_request *r, int status)
 {
 	assert(!r->answered);
@@ -252,6 +270,9 @@ static void answer(struct http_request *r, int status)
 	http_hold(r, r->reply.len);
 	r->answered = true;
 	r->status = status;
+	const struct http_service *s = &r->conn->http->service;
+	if (s->answered)
+		s->answered(s->ctx, r, status);
 	if (r->conn->http->running != r->conn)
 		http_queue(r->conn);
 }

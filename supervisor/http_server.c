@@ -12,11 +12,13 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "proto/listener.h"
 #include "supervisor/http_private.h"
 
 #include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -25,8 +27,12 @@ enum {
 	ACCEPT_PAUSE_MS = 100,
 	/* At a handover: from a connection to its first request. */
 	FIRST_REQUEST_MS = 500,
+	/* Clients taken in a turn, of each kind. */
+	CLIENTS = 64,
 	/* What epoll tells at a time. */
 	EVENTS = 64,
+	/* Of a turn, for streams: an event that thousands follow must not hold all else. */
+	STREAMS_US = 2000,
 };
 
 static void touch(struct http *h)
@@ -39,8 +45,15 @@ static void enlist(struct http_conn *c)
 {
 	if (!list_empty(&c->work))
 		return;
-	list_append(&c->http->work, &c->work);
-	c->http->nwork++;
+	c->lane = c->request && c->request->streams ? HTTP_LANE_STREAMS : HTTP_LANE_ASKS;
+	list_append(&c->http->work[c->lane], &c->work);
+	c->http->nwork[c->lane]++;
+}
+
+static void delist(struct http_conn *c)
+{
+	c->http->nwork[c->lane]--;
+	list_remove(&c->work);
 }
 
 void http_queue(struct http_conn *c)
@@ -51,7 +64,7 @@ void http_queue(struct http_conn *c)
 
 /* ---- connections ---- */
 
-static void adopt(struct http *h, int accepted)
+static void adopt(struct http *h, int accepted, bool remote)
 {
 	auto_close int fd = accepted;
 	struct auth_peer peer;
@@ -60,6 +73,9 @@ static void adopt(struct http *h, int accepted)
 		log_warn("http: connection dropped: %s", e.text);
 		return;
 	}
+	peer.remote = remote;
+	if (remote)
+		peer.role = AUTH_NONE;
 	bool cut;
 	const char *why = conns_room(&h->conns, peer.uid, &cut);
 	if (cut)
@@ -76,6 +92,7 @@ static void adopt(struct http *h, int accepted)
 
 static void bury(struct http *h);
 static void accept_again(struct http *h);
+static void await_remote(struct http *h);
 
 static void on_pause(struct op *op, int res, uint32_t flags)
 {
@@ -86,17 +103,25 @@ static void on_pause(struct op *op, int res, uint32_t flags)
 	bury(h);
 }
 
+/* By a poll, which is woken with all that wait.  The ring's own accept waits exclusively: of those
+ * the first alone is woken, and that may be the ring of a supervisor that was killed, which the
+ * kernel takes down later; who had connected then waited until somebody else did (6.18). */
 static void on_accept(struct op *op, int res, uint32_t flags)
 {
 	struct http *h = container_of(op, struct http, accept);
-	if (res >= 0 && h->closing)
-		fd_close(res);
-	else if (res >= 0) /* also one that came while accepting was being stopped */
-		adopt(h, res);
-	if (loop_more(flags))
-		return;
-	if (res < 0 && res != -ECANCELED && !h->stopped) {
-		log_warn("http: accept: %s", strerror(-res));
+	int fd = -EAGAIN;
+	(void)flags;
+	for (int i = 0; i < CLIENTS && res >= 0 && !h->stopped; i++) {
+		fd = accept4(h->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		if (fd < 0)
+			fd = -errno;
+		else
+			adopt(h, fd, false);
+		if (fd < 0 && fd != -ECONNABORTED && fd != -EINTR)
+			break;
+	}
+	if (fd < 0 && fd != -EAGAIN && fd != -ECONNABORTED && fd != -EINTR && !h->stopped) {
+		log_warn("http: accept: %s", strerror(-fd));
 		loop_timeout(h->loop, &h->pause, ACCEPT_PAUSE_MS, on_pause);
 	} else {
 		accept_again(h);
@@ -104,10 +129,39 @@ static void on_accept(struct op *op, int res, uint32_t flags)
 	bury(h);
 }
 
+/* Clients of TCP: each message has one. */
+static void on_remote(struct op *op, int res, uint32_t flags)
+{
+	struct http *h = container_of(op, struct http, remote);
+	_Alignas(16) char bytes[MSG_MAX];
+	int fds[MSG_FDS], n = -ECANCELED;
+	(void)flags;
+	for (int i = 0; i < CLIENTS && res >= 0 && !h->stopped; i++) {
+		n = msg_recv(h->remote_fd, bytes, fds);
+		if (n <= 0)
+			break;
+		if (((const struct msg_head *)(const void *)bytes)->type == LISTENER_CLIENT &&
+		        fds[0] >= 0)
+			adopt(h, take_fd(fds[0]), true);
+		for (int k = 0; k < MSG_FDS; k++)
+			fd_close(fds[k]);
+	}
+	/* Its other end is agentboxd's too: no end of file without that of all. */
+	if (n > 0 || msg_later(n))
+		await_remote(h);
+	bury(h);
+}
+
+static void await_remote(struct http *h)
+{
+	if (!h->stopped && h->remote_fd >= 0)
+		loop_poll(h->loop, &h->remote, h->remote_fd, POLLIN, false, on_remote);
+}
+
 static void accept_again(struct http *h)
 {
 	if (!h->stopped)
-		loop_accept(h->loop, &h->accept, h->listen_fd, on_accept);
+		loop_poll(h->loop, &h->accept, h->listen_fd, POLLIN, false, on_accept);
 }
 
 /* ---- the turn ---- */
@@ -162,6 +216,27 @@ static void collect(struct http *h)
 	} while (n == EVENTS);
 }
 
+/* Those that are there now, once each, for `us` at most (-1: all of them). */
+static void serve(struct http *h, enum http_lane lane, int64_t us)
+{
+	struct list *work = &h->work[lane];
+	int64_t until = us < 0 ? INT64_MAX : clock_mono_us() + us;
+	struct http_conn *c;
+	unsigned n = h->nwork[lane];
+	for (; n && (c = list_first(work, struct http_conn, work)); n--) {
+		delist(c);
+		h->running = c;
+		bool again = http_conn_run(c);
+		h->running = NULL;
+		if (again)
+			http_queue(c);
+		if (us >= 0 && clock_mono_us() >= until)
+			break;
+	}
+	if (!list_empty(work))
+		touch(h);
+}
+
 static void run(struct loop_hook *hook)
 {
 	struct http *h = container_of(hook, struct http, hook);
@@ -169,16 +244,8 @@ static void run(struct loop_hook *hook)
 		return;
 	h->dirty = false;
 	collect(h);
-	struct http_conn *c;
-	for (unsigned n = h->nwork; n && (c = list_first(&h->work, struct http_conn, work)); n--) {
-		list_remove(&c->work);
-		h->nwork--;
-		h->running = c;
-		bool again = http_conn_run(c);
-		h->running = NULL;
-		if (again)
-			http_queue(c);
-	}
+	serve(h, HTTP_LANE_ASKS, -1);
+	serve(h, HTTP_LANE_STREAMS, STREAMS_US);
 	arm_timer(h);
 	/* One shot: readiness is looked at anew each time, so no edge can be lost. */
 	if (!h->ready.inflight)
@@ -187,7 +254,7 @@ static void run(struct loop_hook *hook)
 
 /* ---- life ---- */
 
-struct http *http_new(struct loop *l, int listen_fd, gid_t socket_gid,
+struct http *http_new(struct loop *l, int listen_fd, int remote_fd, gid_t socket_gid,
         const struct http_service *service, struct err *e)
 {
 	auto_close int fd = epoll_create1(EPOLL_CLOEXEC);
@@ -195,22 +262,30 @@ struct http *http_new(struct loop *l, int listen_fd, gid_t socket_gid,
 		err_errno(e, "http: epoll");
 		return NULL;
 	}
+	int rc = fd_set_nonblock(listen_fd, 1); /* a service manager's may not be */
+	if (rc < 0) {
+		(void)err_set(e, rc, "http: the listening socket: %s", strerror(-rc));
+		return NULL;
+	}
 	struct http *h = xnew(struct http);
 	h->loop = l;
 	h->listen_fd = listen_fd;
+	h->remote_fd = remote_fd;
 	h->epoll_fd = take_fd(fd);
 	h->started_ms = clock_mono_ms();
 	h->socket_gid = socket_gid;
 	h->service = *service;
 	h->scratch = xcalloc(HTTP_SCRATCH, 1);
 	h->decoded = (struct buf)BUF_INIT(HTTP_SCRATCH);
-	conns_init(&h->conns);
-	list_init(&h->work);
+	conns_init(&h->conns, conns_affordable());
+	for (int i = 0; i < HTTP_LANES; i++)
+		list_init(&h->work[i]);
 	list_init(&h->upgraded);
 	list_init(&h->starved);
 	h->hook.run = run;
 	loop_hook(l, &h->hook);
 	accept_again(h);
+	await_remote(h);
 	touch(h);
 	return h;
 }
@@ -219,6 +294,7 @@ void http_stop_accepting(struct http *h)
 {
 	h->stopped = true;
 	loop_cancel(h->loop, &h->accept);
+	loop_cancel(h->loop, &h->remote);
 	loop_cancel(h->loop, &h->pause);
 }
 
@@ -230,13 +306,34 @@ static bool idle(const struct conn *c)
 
 bool http_quiet(const struct http *h)
 {
-	if (h->accept.inflight)
+	if (h->accept.inflight || h->remote.inflight)
 		return false;
 	for (int s = 0; s < CONN_CUT; s++)
 		list_for_each (c, &h->conns.by_state[s], struct conn, link)
 			if (!idle(c) && !http_conn_served(container_of(c, struct http_conn, conn)))
 				return false;
 	return true;
+}
+
+void http_cut_actor(struct http *h, const char *id)
+{
+	for (int s = 0; h && s < CONN_CUT; s++)
+		list_for_each (c, &h->conns.by_state[s], struct conn, link)
+			if (strcmp(container_of(c, struct http_conn, conn)->actor, id) == 0)
+				conns_cut(&h->conns, c);
+	if (h)
+		touch(h);
+}
+
+unsigned http_actor_connections(const struct http_request *r, const char *id)
+{
+	unsigned n = 0;
+	for (int s = 0; s < CONN_CUT; s++)
+		list_for_each (c, &r->conn->http->conns.by_state[s], struct conn, link) {
+			const struct http_conn *x = container_of(c, struct http_conn, conn);
+			n += x != r->conn && strcmp(x->actor, id) == 0;
+		}
+	return n;
 }
 
 unsigned http_connections(const struct http *h)
@@ -263,8 +360,8 @@ const char *http_date(struct http *h)
 /* Frees the server when it is closing and nothing of it is in the kernel's hands. */
 static void bury(struct http *h)
 {
-	if (!h->closing || h->accept.inflight || h->ready.inflight || h->timer.inflight ||
-	        h->pause.inflight)
+	if (!h->closing || h->accept.inflight || h->remote.inflight || h->ready.inflight ||
+	        h->timer.inflight || h->pause.inflight)
 		return;
 	list_remove(&h->hook.link);
 	fd_close(h->epoll_fd);

@@ -3,7 +3,8 @@
  *
  * A subscriber holds a cursor into the event log, not a queue; the hub only
  * says "there is more".  hub_notify marks, the wake-ups come in the hook phase
- * of the loop, once a turn however many events were appended.  A subscriber may
+ * of the loop, once a turn however many events were appended, and an event costs
+ * the same whether one follows or a thousand.  A subscriber may
  * unsubscribe itself or others from within wake().
  */
 #ifndef SUPERVISOR_HUB_H
@@ -15,12 +16,13 @@
 #include <stdbool.h>
 
 struct hub;
+struct hub_topic; /* a session that somebody follows */
 struct loop;
 
 struct hub_sub {
-	struct list link; /* in the hub's list of its session */
+	struct list link;        /* in the topic's list */
+	struct hub_topic *topic; /* borrowed: while subscribed; else NULL */
 	void (*wake)(struct hub_sub *s);
-	char session[ID_MAX];
 	bool due;             /* woken in this turn's hook phase */
 	struct list due_link; /* in hub.due */
 };

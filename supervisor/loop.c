@@ -45,6 +45,7 @@ struct loop {
 	struct list hooks;
 	bool again; /* the next turn does not wait */
 	bool stopped;
+	struct loop_counts counts;
 	struct completion *stash; /* owned; reaped while submitting, run in the next turn */
 	size_t nstash, stash_room;
 };
@@ -55,7 +56,6 @@ static const uint8_t opcodes[] = {
         IORING_OP_WRITE,
         IORING_OP_RECVMSG,
         IORING_OP_POLL_ADD,
-        IORING_OP_ACCEPT,
         IORING_OP_TIMEOUT,
         IORING_OP_ASYNC_CANCEL,
 };
@@ -153,6 +153,13 @@ void loop_again(struct loop *l)
 	l->again = true;
 }
 
+struct loop_counts loop_counts(const struct loop *l)
+{
+	struct loop_counts c = l->counts;
+	c.overflows = *l->ring.cq.koverflow;
+	return c;
+}
+
 bool loop_more(uint32_t flags)
 {
 	return flags & IORING_CQE_F_MORE;
@@ -181,6 +188,7 @@ static void harvest(struct loop *l)
 		};
 	}
 	io_uring_cq_advance(&l->ring, n);
+	l->counts.cqes += n;
 }
 
 static void complete(struct completion c)
@@ -229,9 +237,11 @@ int loop_run(struct loop *l, struct err *e)
 		int r = submit_and_wait(l);
 		if (r < 0)
 			return err_set(e, r, "io_uring wait: %s", strerror(-r));
+		int64_t begun = clock_mono_us();
 		run_completions(l);
 		list_for_each (h, &l->hooks, struct loop_hook, link)
 			h->run(h);
+		stats_observe(&l->counts.turn, clock_mono_us() - begun);
 	}
 	return 0;
 }
@@ -248,6 +258,7 @@ static struct io_uring_sqe *get_sqe(struct loop *l)
 		else
 			assert(r >= 0 || r == -EINTR);
 	}
+	l->counts.sqes++;
 	return sqe;
 }
 
@@ -296,13 +307,6 @@ void loop_poll(struct loop *l, struct op *op, int fd, uint32_t events, bool more
 		io_uring_prep_poll_multishot(sqe, fd, events);
 	else
 		io_uring_prep_poll_add(sqe, fd, events);
-	tag(sqe, op);
-}
-
-void loop_accept(struct loop *l, struct op *op, int fd, op_done_fn *done)
-{
-	struct io_uring_sqe *sqe = arm(l, op, done);
-	io_uring_prep_multishot_accept(sqe, fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	tag(sqe, op);
 }
 

@@ -18,6 +18,7 @@
 
 #include "base/err.h"
 #include "base/list.h"
+#include "supervisor/stats.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -53,6 +54,12 @@ int loop_run(struct loop *l, struct err *e); /* until loop_stop */
 void loop_stop(struct loop *l);
 /* The next turn does not wait: for hooks that have more to do. */
 void loop_again(struct loop *l);
+struct loop_counts {
+	uint64_t sqes, cqes;
+	uint64_t overflows;          /* completions that found no room in the ring */
+	struct stats_histogram turn; /* without the waiting */
+};
+struct loop_counts loop_counts(const struct loop *l);
 
 /* ---- operations: the op is in flight until done() without "more" ---- */
 void loop_read(struct loop *l, struct op *op, int fd, void *p, size_t n, op_done_fn *done);
@@ -60,7 +67,6 @@ void loop_write(struct loop *l, struct op *op, int fd, const void *p, size_t n, 
 void loop_recvmsg(struct loop *l, struct op *op, int fd, void *msghdr, op_done_fn *done);
 /* res = poll mask; multishot when `more` */
 void loop_poll(struct loop *l, struct op *op, int fd, uint32_t events, bool more, op_done_fn *done);
-void loop_accept(struct loop *l, struct op *op, int fd, op_done_fn *done); /* multishot */
 /* res = -ETIME when it fired, -ECANCELED when cancelled */
 void loop_timeout(struct loop *l, struct op *op, int64_t ms, op_done_fn *done);
 /* The op's done() comes with -ECANCELED (or its own result, if that was first). */

@@ -20,7 +20,7 @@ int page_read(struct http_request *r, const char *prefix, struct page *ret, stru
 	/* strtol also takes blanks and signs. */
 	if (limit && (limit[0] < '0' || limit[0] > '9' || *end || n < 1 || n > PAGE_MAX))
 		return err_set(e, -EINVAL, "limit: must be 1 to %d", PAGE_MAX);
-	if (cursor && !id_valid(cursor, prefix))
+	if (cursor && prefix && !id_valid(cursor, prefix))
 		return err_set(e, -EINVAL, "cursor: '%.64s' is not one that a list gave", cursor);
 	*ret = (struct page){
 	        .limit = (unsigned)n,

@@ -21,7 +21,8 @@ struct page {
 	char next[ID_MAX];
 };
 
-/* `prefix`: of the ids listed ("run"), which the cursor must be one of. */
+/* `prefix`: of the ids listed ("run"), which the cursor must be one of; NULL: it is any text, and
+ * the answer is made by the caller. */
 MUST_USE int page_read(struct http_request *r, const char *prefix, struct page *ret, struct err *e);
 void page_open(struct page *p, const char *name);
 void page_reply(struct http_request *r, struct page *p);

@@ -1,5 +1,6 @@
 #include "supervisor/stream.h"
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/limits.h"
 #include "base/log.h"
@@ -17,65 +18,32 @@
 enum {
 	/* The contract's: proxies drop connections silent for a minute. */
 	KEEPALIVE_MS = 15000,
-	/* Read from the log at a time: a turn's share of one follower. */
+	/* Read from the log at a time: a turn's share of one follower; and where others hold much.
+	 */
 	READ_MAX = 64 << 10,
+	READ_LITTLE = 8 << 10,
 	/* Memory kept between reads; one large event must not stay allocated for hours. */
 	KEEP_ROOM = 256 << 10,
 };
 
+/* A follower that waits holds no bytes; one whose client is slow holds one frame. */
 struct stream {
 	struct daemon *d;
 	struct http_request *request; /* borrowed: until gone */
 	struct stream_spec spec;
 	struct eventlog_cursor cursor;
+	uint64_t next; /* number of the next event that it is owed */
 	struct hub_sub sub;
-	struct buf lines, out;
-	size_t sent; /* of out */
-	bool ended;  /* the run's last event is in out */
-	bool waits;  /* its next event is large, and there is no room for it now */
+	struct buf own;      /* what is not of the log, before the frame */
+	struct frame *frame; /* owned reference, or NULL */
+	size_t own_sent, sent;
+	bool ended; /* the run's last event is in the frame, or was */
+	bool waits; /* its next event is large, and there is no room for it now */
+	bool read;  /* something of the log */
 	bool keepalive;
 	bool over; /* the client is gone; the timer's end frees */
 	struct op timer;
 };
-
-void stream_frame(struct buf *to, enum stream_format f, const struct logline_head *h,
-        const char *line, size_t n)
-{
-	if (f == STREAM_SSE)
-		buf_printf(to, "id: %llu\nevent: %.*s\ndata: ", (unsigned long long)h->seq,
-		        (int)h->type_len, h->type);
-	buf_put(to, line, n);
-	buf_puts(to, f == STREAM_SSE ? "\n\n" : "\n");
-}
-
-static bool of_run(const struct logline_head *h, const char *run)
-{
-	return !run[0] || (h->run_len == strlen(run) && memcmp(h->run, run, h->run_len) == 0);
-}
-
-static bool is_done(const struct logline_head *h)
-{
-	static const char done[] = "run.done";
-	return h->type_len == sizeof(done) - 1 && memcmp(h->type, done, h->type_len) == 0;
-}
-
-/* Frames what is in `lines`; an event of its own run that ends it ends the stream. */
-static void frame_lines(struct stream *s)
-{
-	const char *p = s->lines.p, *end = p + s->lines.len;
-	while (p < end && !s->ended) {
-		const char *nl = memchr(p, '\n', (size_t)(end - p));
-		size_t n = (size_t)((nl ? nl : end) - p);
-		struct logline_head h;
-		if (logline_head(p, n, &h) && of_run(&h, s->spec.run)) {
-			/* `from` may lie beyond the log's end of now. */
-			if (h.seq >= s->spec.from)
-				stream_frame(&s->out, s->spec.format, &h, p, n);
-			s->ended = s->spec.run[0] && is_done(&h);
-		}
-		p += n + 1;
-	}
-}
 
 static void trim(struct buf *b)
 {
@@ -110,79 +78,107 @@ static void readable(struct stream *s)
 		slot[0] = '\0';
 }
 
-static void trim_all(struct stream *s)
+/* As frames_next; where there is no room for a large event, 0 and `waits`. */
+static int read_log(struct stream *s, struct err *e)
 {
-	trim(&s->lines);
-	trim(&s->out);
+	/* Behind its beginning all that follow the same want the same.  Before the first read the
+	 * cursor's number may be one that is still to come. */
+	const struct frames_spec spec = {.format = s->spec.format,
+	        .run = s->spec.run,
+	        .from = s->read && s->cursor.seq >= s->spec.from ? 0 : s->spec.from};
+	bool room = http_room(s->request, LIMIT_EVENT);
+	int rc = frames_next(s->d->frames, s->d->log, &spec, &s->cursor,
+	        room ? READ_MAX : READ_LITTLE, room ? LIMIT_EVENT : KEEP_ROOM, &s->frame, e);
+	s->waits = rc == -ENOBUFS && !room;
+	s->read |= rc > 0;
+	if (s->waits)
+		http_starve(s->request);
+	return s->waits ? 0 : rc;
+}
+
+/* What is not kept any more is told in its place. */
+static void tell_gone(struct stream *s)
+{
+	uint64_t first = eventlog_first(s->d->log, s->spec.session);
+	if (s->next >= first)
+		return;
+	char line[512], now[CLOCK_TEXT_MAX];
+	clock_rfc3339(clock_wall_ms(), now);
+	int n = snprintf(line, sizeof(line),
+	        "{\"seq\":%llu,\"ts\":\"%s\",\"session\":\"%s\",\"run\":\"%s\","
+	        "\"type\":\"log.gap\",\"from\":%llu,\"to\":%llu,\"reason\":\"retention\"}",
+	        (unsigned long long)first - 1, now, s->spec.session, s->spec.run,
+	        (unsigned long long)s->next, (unsigned long long)first - 1);
+	struct logline_head h;
+	if (logline_head(line, (size_t)n, &h))
+		frames_put(&s->own, s->spec.format, &h, line, (size_t)n);
+	s->next = first;
+}
+
+static void drop(struct stream *s)
+{
+	frames_drop(take(s->frame));
+	buf_done(&s->own);
+	s->sent = s->own_sent = 0;
 	http_hold(s->request, 0);
 }
 
-/* As eventlog_read; where there is no room for a large event, 0 and `waits`. */
-static int64_t read_log(struct stream *s, struct err *e)
-{
-	trim(&s->lines);
-	bool room = http_room(s->request, LIMIT_EVENT);
-	s->lines.limit = room ? LIMIT_EVENT + READ_MAX : KEEP_ROOM;
-	int64_t n = eventlog_read(s->d->log, &s->cursor, &s->lines, READ_MAX, e);
-	s->waits = n == -ENOBUFS && !room;
-	if (s->waits)
-		http_starve(s->request);
-	return s->waits ? 0 : n;
-}
-
-/* Fills `out` with the next events.  > 0: more is there; 0: nothing for now; -errno. */
-static int64_t refill(struct stream *s)
+/* Has the next events ready.  > 0: there are some; 0: nothing for now; -errno. */
+static int refill(struct stream *s)
 {
 	struct err e;
-	trim_all(s);
-	s->sent = 0;
+	drop(s);
+	tell_gone(s);
 	/* A run's stream may have to read over many events of its neighbours. */
-	while (s->out.len == 0 && !s->ended) {
-		int64_t n = read_log(s, &e);
-		if (n < 0)
+	while (!s->ended) {
+		int rc = read_log(s, &e);
+		if (rc < 0)
 			say_unreadable(s, e.text);
-		if (n <= 0)
-			return n;
-		frame_lines(s);
-		if (s->out.failed) {
-			say_unreadable(s, "an event does not fit into its frame");
-			return s->out.failed;
-		}
+		if (rc < 0 || (rc == 0 && s->own.len == 0))
+			return rc;
+		if (rc == 0)
+			break;
+		s->next = s->cursor.seq;
+		s->ended = s->frame->ended;
 		readable(s);
+		if (s->frame->out.len > 0)
+			break;
+		frames_drop(take(s->frame));
 	}
-	http_hold(s->request, s->out.room > KEEP_ROOM ? s->out.room : 0);
-	if (s->lines.room > KEEP_ROOM)
-		buf_done(&s->lines);
-	return (int64_t)s->out.len;
+	http_hold(s->request, s->frame ? s->frame->out.room : 0);
+	return 1;
+}
+
+static bool all_given(const struct stream *s)
+{
+	return s->own_sent == s->own.len && (!s->frame || s->sent == s->frame->out.len);
 }
 
 static ssize_t pull(void *ctx, char *p, size_t max)
 {
 	struct stream *s = ctx;
-	if (s->sent == s->out.len) {
-		int64_t n = refill(s);
-		if (n < 0)
+	if (all_given(s)) {
+		int rc = refill(s);
+		if (rc < 0)
 			return HTTP_ABORT;
-		if (s->out.len == 0 && !s->waits && (s->ended || !s->spec.follow))
+		bool none = all_given(s);
+		if (none && !s->waits && (s->ended || !s->spec.follow))
 			return HTTP_END;
-		if (s->out.len == 0 && s->keepalive)
-			buf_puts(&s->out, ": keepalive\n\n");
+		if (none && s->keepalive)
+			buf_puts(&s->own, ": keepalive\n\n");
 		s->keepalive = false;
-		if (s->out.len == 0)
+		if (all_given(s))
 			return HTTP_WAIT;
 	}
-	size_t n = s->out.len - s->sent;
-	if (n > max)
-		n = max;
-	memcpy(p, s->out.p + s->sent, n);
-	s->sent += n;
-	return (ssize_t)n;
+	if (s->own_sent < s->own.len)
+		return http_give(&s->own, &s->own_sent, p, max);
+	return http_give(&s->frame->out, &s->sent, p, max);
 }
 
 static void stream_free(struct stream *s)
 {
-	buf_done(&s->lines);
-	buf_done(&s->out);
+	buf_done(&s->own);
+	frames_drop(s->frame);
 	free(s);
 }
 
@@ -223,14 +219,14 @@ void stream_events(struct daemon *d, struct http_request *r, const struct stream
 	s->d = d;
 	s->request = r;
 	s->spec = *spec;
-	/* One whole event, and its frame. */
-	s->out = (struct buf)BUF_INIT(LIMIT_EVENT + 2 * READ_MAX);
+	s->next = spec->from ? spec->from : 1;
+	s->own = (struct buf)BUF_INIT(READ_MAX);
 	if (eventlog_seek(d->log, spec->session, spec->from, &s->cursor, &e) < 0) {
 		problem_err(r, &e, PROBLEM_INTERNAL);
 		stream_free(s);
 		return;
 	}
-	bool sse = spec->format == STREAM_SSE;
+	bool sse = spec->format == FRAMES_SSE;
 	if (spec->follow) {
 		s->sub.wake = on_more;
 		hub_subscribe(d->hub, spec->session, &s->sub);
@@ -283,7 +279,7 @@ static bool look_for_result(struct waiter *w)
 		const char *nl = memchr(p, '\n', (size_t)(end - p));
 		size_t n = (size_t)((nl ? nl : end) - p);
 		struct logline_head h;
-		if (logline_head(p, n, &h) && of_run(&h, w->run) && is_done(&h)) {
+		if (logline_head(p, n, &h) && frames_of_run(&h, w->run) && frames_is_done(&h)) {
 			reply_result(w, p, n);
 			return true;
 		}
@@ -343,7 +339,7 @@ static int number(const char *what, const char *text, uint64_t *ret, struct err 
 int stream_wanted(struct http_request *r, struct stream_spec *s, struct err *e)
 {
 	const char *accept = http_header(r, "Accept");
-	s->format = accept && strstr(accept, "text/event-stream") ? STREAM_SSE : STREAM_NDJSON;
+	s->format = accept && strstr(accept, "text/event-stream") ? FRAMES_SSE : FRAMES_NDJSON;
 	const char *last = http_header(r, "Last-Event-ID"), *from = http_query(r, "from");
 	if (last && last[0]) {
 		if (number("Last-Event-ID", last, &s->from, e) < 0)

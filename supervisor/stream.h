@@ -3,16 +3,14 @@
  * result alone.
  *
  * A follower is a cursor into the session's event log, woken by the hub; what
- * its client does not take stays in the log.  It ends with the client, or
+ * its client does not take stays in the log (frames.h).  It ends with the client, or
  * behind the run.done of its run.
  */
 #ifndef SUPERVISOR_STREAM_H
 #define SUPERVISOR_STREAM_H
 
-#include "base/buf.h"
 #include "base/id.h"
-#include "supervisor/eventlog.h"
-#include "supervisor/logline.h"
+#include "supervisor/frames.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,10 +18,8 @@
 struct daemon;
 struct http_request;
 
-enum stream_format { STREAM_SSE, STREAM_NDJSON };
-
 struct stream_spec {
-	enum stream_format format;
+	enum frames_format format;
 	char session[ID_MAX];
 	char run[ID_MAX]; /* "": events of all runs */
 	uint64_t from;    /* first number wanted; 0 is as 1 */
@@ -38,9 +34,5 @@ void stream_result(struct daemon *d, struct http_request *r, const char *session
 
 /* What the client wants: by Accept; Last-Event-ID goes before ?from=.  -EINVAL. */
 MUST_USE int stream_wanted(struct http_request *r, struct stream_spec *s, struct err *e);
-
-/* Appends one line of the log (without its newline) as a frame; pure. */
-void stream_frame(struct buf *to, enum stream_format f, const struct logline_head *h,
-        const char *line, size_t n);
 
 #endif
