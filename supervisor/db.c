@@ -108,6 +108,51 @@ void db_close(struct db *d)
 	free(d);
 }
 
+/* ---- a copy ---- */
+
+struct db_copy {
+	struct db *to;          /* owned */
+	sqlite3_backup *backup; /* owned */
+};
+
+struct db_copy *db_copy_new(struct db *from, const char *path, struct err *e)
+{
+	struct db_copy *c = xnew(struct db_copy);
+	c->to = db_open(path, true, e);
+	if (c->to)
+		c->backup = sqlite3_backup_init(c->to->db, "main", from->db, "main");
+	if (c->backup)
+		return c;
+	if (c->to)
+		fail(c->to, e, "copy the state database");
+	db_copy_free(c);
+	return NULL;
+}
+
+int db_copy_step(struct db_copy *c, int pages, struct err *e)
+{
+	switch (sqlite3_backup_step(c->backup, pages)) {
+	case SQLITE_OK:
+	case SQLITE_BUSY:
+	case SQLITE_LOCKED:
+		return 1;
+	case SQLITE_DONE:
+		return 0;
+	case SQLITE_FULL:
+		return err_set(e, -ENOSPC, "copy the state database: no room on its disk");
+	default:
+		return fail(c->to, e, "copy the state database");
+	}
+}
+
+void db_copy_free(struct db_copy *c)
+{
+	if (c->backup)
+		sqlite3_backup_finish(c->backup);
+	db_close(c->to);
+	free(c);
+}
+
 int db_migrate(struct db *d, const char *const *migrations, size_t n, struct err *e)
 {
 	char text[32];
@@ -118,7 +163,8 @@ int db_migrate(struct db *d, const char *const *migrations, size_t n, struct err
 	if (version > n)
 		return err_set(e, -EPROTO,
 		        "the state database has version %zu, this program knows up to %zu: it was"
-		        " written by a newer agentbox",
+		        " written by a newer agentbox; install that one again, or restore a backup "
+		        "of before into another state directory",
 		        version, n);
 	for (; version < n; version++) {
 		auto_free char *sql = xasprintf("BEGIN;%s PRAGMA user_version=%zu; COMMIT",

@@ -30,6 +30,15 @@ MUST_USE int db_migrate(struct db *d, const char *const *migrations, size_t n, s
 /* Once: the statements, by their index from then on.  `sql` is static. */
 MUST_USE int db_prepare(struct db *d, const char *const *sql, size_t n, struct err *e);
 
+/* ---- a copy of a database that is in use by this connection ---- */
+
+struct db_copy;
+/* To a new file at `path`.  Returns owned, or NULL with *e. */
+struct db_copy *db_copy_new(struct db *from, const char *path, struct err *e);
+/* 1: there is more; 0: it is whole; or -errno. */
+MUST_USE int db_copy_step(struct db_copy *c, int pages, struct err *e);
+void db_copy_free(struct db_copy *c);
+
 /* ---- use ---- */
 
 struct db_param {

@@ -38,6 +38,9 @@ static bool scan_line(void *ctx, const char *line, size_t n, uint64_t offset)
 	if (n && line[n - 1] == '}' && logline_head(line, n, &h)) {
 		s->good_end = offset + n + 1;
 		s->last = h.seq;
+		s->log->last = offset;
+		if (!s->log->first)
+			s->log->first = h.seq;
 		logline_index_add(&s->log->index, h.seq, offset);
 	}
 	return true;
@@ -76,8 +79,9 @@ static int scan_file(struct log *l, struct err *e)
 	struct stat st;
 	if (fstat(l->fd, &st) < 0)
 		return err_errno(e, "events of %s", l->session);
-	struct scan s = {.log = l};
-	int rc = logline_each(l->fd, 0, (uint64_t)st.st_size, scan_line, &s);
+	struct scan s = {.log = l, .good_end = eventlog_start(l->fd)};
+	l->start = s.good_end;
+	int rc = logline_each(l->fd, l->start, (uint64_t)st.st_size, scan_line, &s);
 	if (rc < 0)
 		return err_set(
 		        e, rc, "events of %s: cannot be read: %s", l->session, strerror(-rc));
@@ -203,6 +207,8 @@ static int append(struct eventlog *g, struct log *l, const char *run, enum event
 		return err_set(e, rc, "events of %s: write: %s", l->session, strerror(-rc));
 	}
 	logline_index_add(&l->index, seq, l->size);
+	l->first = l->first ? l->first : seq;
+	l->last = l->size;
 	l->size += g->out.line.len;
 	l->next++;
 	if (g->stats) {
@@ -296,8 +302,7 @@ int eventlog_seek(struct eventlog *g, const char *session, uint64_t seq,
 		return rc;
 	if (rc == 0) {
 		struct seek s = {c.seq, &c, false};
-		rc = logline_each(
-		        l->fd, logline_index_find(&l->index, c.seq), l->visible, seek_line, &s);
+		rc = logline_each(l->fd, eventlog_at(l, c.seq), l->visible, seek_line, &s);
 		if (rc < 0)
 			return err_set(e, rc, "events of %s: read: %s", session, strerror(-rc));
 		if (!s.found)
@@ -327,6 +332,8 @@ int64_t eventlog_read(
 		return 0;
 	if (rc < 0)
 		return rc;
+	if (c->offset < l->start)
+		c->offset = l->start; /* what it stood at is gone */
 	if (c->offset >= l->visible)
 		return 0;
 	size_t start = to->len, left = (size_t)(l->visible - c->offset);
@@ -379,8 +386,17 @@ void eventlog_each(struct eventlog *g, const char *session, const char *run, uin
 	struct log *l;
 	struct every x = {run, seq, each, ctx};
 	if (get(g, session, false, &l, NULL) == 0) /* unreadable: nothing is there */
-		(void)logline_each(
-		        l->fd, logline_index_find(&l->index, seq), l->size, every_line, &x);
+		(void)logline_each(l->fd, eventlog_at(l, seq), l->size, every_line, &x);
+}
+
+void eventlog_tail(
+        struct eventlog *g, const char *session, uint64_t bytes, logline_fn *line, void *ctx)
+{
+	struct log *l;
+	if (get(g, session, false, &l, NULL) < 0)
+		return; /* unreadable: nothing is there */
+	uint64_t from = l->size > bytes ? logline_index_below(&l->index, l->size - bytes) : 0;
+	(void)logline_each(l->fd, from > l->start ? from : l->start, l->size, line, ctx);
 }
 
 struct wanted {

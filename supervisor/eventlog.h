@@ -20,6 +20,7 @@
 #include "base/err.h"
 #include "base/id.h"
 #include "drivers/event.h"
+#include "supervisor/logline.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -79,6 +80,20 @@ int eventlog_sync_all(struct eventlog *g, struct err *e);
 /* The session is deleted: its file too. */
 int eventlog_remove(struct eventlog *g, const char *session, struct err *e);
 
+/* ---- what is not kept for ever ---- */
+
+/* Events below `seq` go, but for the last event of all, by which the numbers go on.  Offsets stay
+ * as they are: the room is given back by a hole.  0, also when nothing is to be done now;
+ * -EOPNOTSUPP where the file system cannot. */
+MUST_USE int eventlog_cut(struct eventlog *g, const char *session, uint64_t seq, struct err *e);
+/* The number of the first event that is kept; 1 where none has gone. */
+uint64_t eventlog_first(struct eventlog *g, const char *session);
+
+/* For a copy of the file as it is now: a descriptor (owned), and from where to where whole events
+ * are.  Of a log that is not in memory to the end, which may be torn.  -errno. */
+MUST_USE int eventlog_raw(struct eventlog *g, const char *session, uint64_t *ret_from,
+        uint64_t *ret_to, struct err *e);
+
 /* ---- reading ---- */
 
 /* Places the cursor at the first event with a number >= seq. */
@@ -93,6 +108,10 @@ typedef void eventlog_each_fn(
         void *ctx, const char *type, size_t type_len, const char *line, size_t n);
 void eventlog_each(struct eventlog *g, const char *session, const char *run, uint64_t seq,
         eventlog_each_fn *each, void *ctx);
+/* Calls `line` for each line of the last `bytes` of the file, or somewhat more, visible or not,
+ * until it gives false. */
+void eventlog_tail(
+        struct eventlog *g, const char *session, uint64_t bytes, logline_fn *line, void *ctx);
 /* The line (owned, without newline) of the last event of that run and type ("run.done"), or NULL:
  * what happened before a crash. */
 char *eventlog_find(struct eventlog *g, const char *session, const char *run, const char *type);

@@ -20,6 +20,7 @@
 
 enum {
 	HIDDEN_MAX = 8 * EVENTLOG_BLOCK,    /* behind: the store is slow to reserve */
+	HIDDEN_KEPT = 1024,                 /* room that an open log keeps */
 	SYNC_EARLY = 8 << 20,               /* unsynced bytes that do not wait for the timer */
 	SYNC_TICK_MS = EVENTLOG_SYNC_MS / 2 /* so that a whole period never exceeds the promise */
 };
@@ -33,6 +34,15 @@ struct pending {
 
 /* ---- reservations and visibility ---- */
 
+static void none_hidden(struct log *l)
+{
+	l->first_hidden = l->nhidden = 0;
+	if (l->hidden_room <= HIDDEN_KEPT)
+		return;
+	free(take(l->hidden)); /* a log stays open long after a flood */
+	l->hidden_room = 0;
+}
+
 static void reveal(struct eventlog *g, struct log *l)
 {
 	uint64_t before = l->visible;
@@ -44,13 +54,19 @@ static void reveal(struct eventlog *g, struct log *l)
 		l->first_hidden++;
 	}
 	if (l->first_hidden == l->nhidden)
-		l->first_hidden = l->nhidden = 0;
+		none_hidden(l);
 	if (l->visible != before && g->hub)
 		hub_notify(g->hub, l->session);
 }
 
 static void hide(struct log *l, uint64_t seq, bool held)
 {
+	/* Where events never pause there always is one that is hidden: what was seen goes. */
+	if (l->nhidden == l->hidden_room && l->first_hidden > l->nhidden / 2) {
+		l->nhidden -= l->first_hidden;
+		memmove(l->hidden, l->hidden + l->first_hidden, l->nhidden * sizeof(*l->hidden));
+		l->first_hidden = 0;
+	}
 	if (l->nhidden == l->hidden_room) {
 		l->hidden_room = l->hidden_room ? 2 * l->hidden_room : 8;
 		l->hidden = xrealloc(l->hidden, l->hidden_room, sizeof(*l->hidden));

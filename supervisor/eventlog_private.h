@@ -1,6 +1,6 @@
 /*
- * eventlog_private.h - struct eventlog, shared by eventlog.c (open, write, read)
- * and eventlog_commit.c (reservations, visibility, syncs).
+ * eventlog_private.h - struct eventlog, shared by eventlog.c (open, write, read),
+ * eventlog_commit.c (reservations, visibility, syncs) and eventlog_cut.c (what goes).
  */
 #ifndef SUPERVISOR_EVENTLOG_PRIVATE_H
 #define SUPERVISOR_EVENTLOG_PRIVATE_H
@@ -32,6 +32,9 @@ struct log {
 	struct list dirty; /* in eventlog.dirty while bytes are not synced */
 	char session[ID_MAX];
 	int fd;            /* owned */
+	uint64_t first;    /* number of the first event that is kept; 0: there is none */
+	uint64_t start;    /* its offset: what was before is a hole */
+	uint64_t last;     /* offset of the last event */
 	uint64_t next;     /* number of the next event */
 	uint64_t size;     /* bytes in the file */
 	uint64_t visible;  /* bytes readers may see */
@@ -63,6 +66,11 @@ struct eventlog {
 
 /* The session's log in memory (used just now), or NULL. */
 struct log *eventlog_log(struct eventlog *g, const char *session);
+
+/* Where the first event of a file is: behind the hole of those that are gone. */
+uint64_t eventlog_start(int fd);
+/* Where to begin to look for this number. */
+uint64_t eventlog_at(const struct log *l, uint64_t seq);
 
 /* A line was written: it stays hidden until its number may be delivered and, `held`, until it is
  * released. */

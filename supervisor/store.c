@@ -1,26 +1,34 @@
 /*
  * Theory of operation.  The loop thread builds a job - a list of statements
  * with copied parameters - and puts it on `queue`.  The writer takes the whole
- * queue, fdatasyncs the descriptors in it, runs each job in a savepoint and
+ * queue, fdatasyncs the descriptors in it all at once, runs each job in a savepoint and
  * commits once.  Finished jobs go to `finished`, the eventfd wakes the loop, and
  * their done() is called there.  Only the writer touches `db` after the start, only
  * the loop thread touches `reader`.
  */
 #include "supervisor/store.h"
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "supervisor/artifacts.h"
 #include "supervisor/stats.h"
 #include "supervisor/store_private.h"
+#include "supervisor/syncs.h"
 
 #include <malloc.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { LARGE_BYTES = 256 << 10 };
+enum {
+	LARGE_BYTES = 256 << 10,
+	LATER_MS = 20,   /* without anything to write, until what nobody waits for is synced */
+	LATER_MOST = 64, /* of those: descriptors that are held */
+};
 
 /* ---- the queue ---- */
 
@@ -51,10 +59,6 @@ static int run_write(struct store *st, enum write w, const struct step *step, st
 
 static void run_job(struct store *st, struct job *j)
 {
-	if (j->sync_fd >= 0 && fdatasync(j->sync_fd) < 0) {
-		j->rc = err_errno(&j->err, "sync of the event log");
-		return;
-	}
 	if (list_empty(&j->steps))
 		return;
 	j->rc = run_write(st, W_SAVEPOINT, NULL, &j->err);
@@ -68,6 +72,29 @@ static void run_job(struct store *st, struct job *j)
 		j->rc = e.code;
 		j->err = e;
 	}
+}
+
+/* All of them at once.  What is to be committed with one that fails is not. */
+static void sync_group(struct store *st, struct list *jobs)
+{
+	size_t n = 0;
+	list_for_each (j, jobs, struct job, link)
+		n += j->sync_fd >= 0;
+	auto_free struct sync_item *items = xcalloc(n + 1, sizeof(*items));
+	n = 0;
+	list_for_each (j, jobs, struct job, link)
+		if (j->sync_fd >= 0)
+			items[n++].fd = j->sync_fd;
+	if (n)
+		syncs_run(st->syncs, items, n);
+	n = 0;
+	list_for_each (j, jobs, struct job, link)
+		if (j->sync_fd >= 0 && (j->rc = items[n++].rc) < 0)
+			err_set(&j->err, j->rc, "sync of the event log: %s", strerror(-j->rc));
+	list_for_each (j, jobs, struct job, link)
+		if (j->kept.n)
+			j->rc = artifacts_sync(
+			        j->kept.root_fd, j->kept.run, j->kept.n, st->syncs, &j->err);
 }
 
 static bool wants_transaction(const struct list *jobs)
@@ -91,15 +118,19 @@ static void fail_group(struct list *jobs, int rc, const struct err *e)
 static void run_group(struct store *st, struct list *jobs)
 {
 	struct err e;
+	sync_group(st, jobs);
 	bool transaction = wants_transaction(jobs);
 	int rc = transaction ? run_write(st, W_BEGIN, NULL, &e) : 0;
 	if (rc < 0)
 		fail_group(jobs, rc, &e);
 	list_for_each (j, jobs, struct job, link)
-		if (j->rc == 0)
+		if (j->rc == 0 && !j->copy_to)
 			run_job(st, j);
 	if (rc == 0 && transaction)
 		rc = run_write(st, W_COMMIT, NULL, &e);
+	list_for_each (j, jobs, struct job, link)
+		if (j->copy_to)
+			store_copy_begin(st, j);
 	if (rc == 0)
 		return;
 	if (db_in_transaction(st->db))
@@ -116,6 +147,70 @@ static void give_memory_back(struct store *st)
 	pthread_mutex_lock(&st->lock);
 }
 
+/* What is to be written now, and apart from it what nobody waits for. */
+static void take_queue(struct store *st, struct list *group)
+{
+	list_init(group);
+	list_for_each (j, &st->queue, struct job, link) {
+		list_remove(&j->link);
+		list_append(j->later ? &st->later : group, &j->link);
+		st->nlater += j->later;
+	}
+}
+
+static void publish(struct store *st, struct list *group)
+{
+	uint64_t one = 1;
+	list_for_each (d, group, struct job, link) {
+		st->errors += d->rc < 0;
+		list_remove(&d->link);
+		list_append(&st->finished, &d->link);
+	}
+	if (!list_empty(&st->finished))                       /* else a copy that goes on */
+		(void)!write(st->wake_fd, &one, sizeof(one)); /* cannot fail but by overflow */
+}
+
+static void write_group(struct store *st, struct list *group)
+{
+	bool commits = !list_empty(group);
+	int64_t begun = clock_mono_us();
+	pthread_mutex_unlock(&st->lock);
+	run_group(st, group);
+	int64_t took = clock_mono_us() - begun;
+	struct job *copied = st->copying ? store_copy_go_on(st) : NULL;
+	if (copied)
+		list_append(group, &copied->link);
+	pthread_mutex_lock(&st->lock);
+	st->commits += commits;
+	if (commits)
+		stats_observe(&st->took, took);
+	publish(st, group);
+}
+
+/* Something else may come that somebody waits for. */
+static void sync_later(struct store *st)
+{
+	struct timespec until;
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += LATER_MS * 1000000L;
+	if (until.tv_nsec >= 1000000000L) {
+		until.tv_nsec -= 1000000000L;
+		until.tv_sec++;
+	}
+	if (st->nlater < LATER_MOST && !st->closing && list_empty(&st->queue))
+		(void)pthread_cond_timedwait(&st->work, &st->lock, &until);
+	if (st->nlater < LATER_MOST && !list_empty(&st->queue))
+		return;
+	struct list group;
+	list_init(&group);
+	list_for_each (j, &st->later, struct job, link) {
+		list_remove(&j->link);
+		list_append(&group, &j->link);
+	}
+	st->nlater = 0;
+	write_group(st, &group);
+}
+
 static void *writer(void *arg)
 {
 	struct store *st = arg;
@@ -123,29 +218,18 @@ static void *writer(void *arg)
 	for (;;) {
 		if (list_empty(&st->queue) && st->large)
 			give_memory_back(st);
-		while (list_empty(&st->queue) && !st->closing)
+		while (list_empty(&st->queue) && !st->nlater && !st->closing && !st->copying)
 			pthread_cond_wait(&st->work, &st->lock);
-		if (list_empty(&st->queue))
+		if (list_empty(&st->queue) && !st->nlater && (!st->copying || st->closing))
 			break;
 		struct list group;
-		list_init(&group);
-		list_for_each (j, &st->queue, struct job, link) {
-			list_remove(&j->link);
-			list_append(&group, &j->link);
-		}
 		st->busy = true;
-		pthread_mutex_unlock(&st->lock);
-		run_group(st, &group);
-		pthread_mutex_lock(&st->lock);
-		st->commits++;
-		list_for_each (d, &group, struct job, link) {
-			st->errors += d->rc < 0;
-			list_remove(&d->link);
-			list_append(&st->finished, &d->link);
-		}
+		take_queue(st, &group);
+		if (!list_empty(&group) || st->copying)
+			write_group(st, &group);
+		if (st->nlater && (!st->copying || st->nlater >= LATER_MOST))
+			sync_later(st);
 		st->busy = false;
-		uint64_t one = 1;
-		(void)!write(st->wake_fd, &one, sizeof(one)); /* cannot fail but by overflow */
 		pthread_cond_broadcast(&st->idle);
 	}
 	pthread_mutex_unlock(&st->lock);
@@ -165,6 +249,7 @@ static void finish_jobs(struct store *st)
 	}
 	st->stats->store_commits = st->commits;
 	st->stats->store_errors = st->errors;
+	st->stats->commit = st->took;
 	pthread_mutex_unlock(&st->lock);
 	while (!list_empty(&mine)) {
 		struct job *j = list_entry(mine.next, struct job, link);
@@ -199,7 +284,7 @@ void store_drain(struct store *st)
 {
 	for (;;) {
 		pthread_mutex_lock(&st->lock);
-		while (st->busy || !list_empty(&st->queue))
+		while (st->busy || !list_empty(&st->queue) || st->nlater)
 			pthread_cond_wait(&st->idle, &st->lock);
 		bool more = !list_empty(&st->finished);
 		pthread_mutex_unlock(&st->lock);
@@ -271,8 +356,13 @@ static int open_all(struct store *st, const char *path, struct err *e)
 
 static void release(struct store *st)
 {
+	if (st->copying) { /* who asked for it has gone with us */
+		db_copy_free(st->copy);
+		store_job_free(st->copying);
+	}
 	db_close(st->reader);
 	db_close(st->db);
+	syncs_free(st->syncs);
 	fd_close(st->wake_fd);
 	pthread_mutex_destroy(&st->lock);
 	pthread_cond_destroy(&st->work);
@@ -286,10 +376,12 @@ struct store *store_open(const char *path, struct stats *stats, struct err *e)
 	st->stats = stats;
 	list_init(&st->queue);
 	list_init(&st->finished);
+	list_init(&st->later);
 	pthread_mutex_init(&st->lock, NULL);
 	pthread_cond_init(&st->work, NULL);
 	pthread_cond_init(&st->idle, NULL);
 	st->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	st->syncs = syncs_new();
 	int rc = st->wake_fd < 0 ? err_errno(e, "eventfd") : open_all(st, path, e);
 	if (rc == 0 && (rc = pthread_create(&st->thread, NULL, writer, st)) != 0)
 		rc = err_set(e, -rc, "start the store's thread");

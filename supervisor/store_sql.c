@@ -1,6 +1,6 @@
 #include "supervisor/store_sql.h"
 
-#define STATEMENT_SQL(sym, sql) sql,
+#define STATEMENT_SQL(sym, sql) (sql),
 const char *const store_write_sql[W_COUNT] = {WRITES(STATEMENT_SQL)};
 const char *const store_read_sql[R_COUNT] = {READS(STATEMENT_SQL)};
 
@@ -27,4 +27,46 @@ const char *const store_migrations[STORE_VERSIONS] = {
         " requests INTEGER NOT NULL, bytes INTEGER NOT NULL, tokens INTEGER NOT NULL,"
         " cost INTEGER NOT NULL, unpriced INTEGER NOT NULL,"
         " PRIMARY KEY(scope, id, day)) WITHOUT ROWID;",
+        /* The run up to which a conversation goes; of older ones: all that were. */
+        "ALTER TABLE resumes ADD COLUMN run TEXT NOT NULL DEFAULT '';"
+        "UPDATE resumes SET run = coalesce((SELECT max(id) FROM runs"
+        " WHERE session = resumes.session), '');",
+        "CREATE TABLE deliveries(webhook TEXT NOT NULL, run TEXT NOT NULL, session TEXT NOT NULL,"
+        " seq INTEGER NOT NULL, PRIMARY KEY(webhook, run)) WITHOUT ROWID;"
+        "CREATE INDEX deliveries_session ON deliveries(session);",
+        "CREATE TABLE keys(id TEXT PRIMARY KEY, hash TEXT NOT NULL, spec TEXT NOT NULL)"
+        " WITHOUT ROWID;",
+        /* Of a pipeline the harness that it was accepted with; of a step whose it is.  No step is
+         * there twice. */
+        "ALTER TABLE runs ADD COLUMN pipeline TEXT;"
+        "ALTER TABLE runs ADD COLUMN parent TEXT;"
+        "ALTER TABLE runs ADD COLUMN step INTEGER NOT NULL DEFAULT 0;"
+        "CREATE UNIQUE INDEX runs_steps ON runs(parent, step) WHERE parent IS NOT NULL;",
+        /* What a session's workspace was checked out from; what runs that have not ended ask for.
+         */
+        "CREATE TABLE repos(session TEXT PRIMARY KEY, source TEXT NOT NULL, base TEXT NOT NULL,"
+        " ref TEXT NOT NULL) WITHOUT ROWID;"
+        "CREATE TABLE checkouts(run TEXT PRIMARY KEY, session TEXT NOT NULL, asked TEXT NOT NULL)"
+        " WITHOUT ROWID;"
+        "CREATE INDEX checkouts_session ON checkouts(session);",
+        /* `gone`: of the run, by retention (store.h). */
+        "ALTER TABLE runs ADD COLUMN gone INTEGER NOT NULL DEFAULT 0;"
+        "CREATE INDEX runs_ended ON runs(ended_ms, id) WHERE result IS NOT NULL;",
+        /* Those that are ready have no time at which they were evicted. */
+        "ALTER TABLE sessions ADD COLUMN pinned INTEGER NOT NULL DEFAULT 0;"
+        "ALTER TABLE sessions ADD COLUMN evicted_ms INTEGER NOT NULL DEFAULT 0;"
+        "CREATE INDEX sessions_idle ON sessions(used_ms) WHERE evicted_ms = 0 AND pinned = 0;",
+        /* The trace that it came with. */
+        "ALTER TABLE runs ADD COLUMN trace TEXT;",
+        /* What is in root's bucket, or is to be; it outlives run and session until it is deleted
+         * there.  Rows that are at an end are not due. */
+        "CREATE TABLE objects(run TEXT NOT NULL, n INTEGER NOT NULL, session TEXT NOT NULL,"
+        " path TEXT NOT NULL, bytes INTEGER NOT NULL, sha256 TEXT NOT NULL, place TEXT NOT NULL,"
+        " state INTEGER NOT NULL DEFAULT 1, error TEXT, due_ms INTEGER NOT NULL,"
+        " since_ms INTEGER NOT NULL, failures INTEGER NOT NULL DEFAULT 0,"
+        " gone_here INTEGER NOT NULL DEFAULT 0, told INTEGER NOT NULL DEFAULT 0,"
+        " PRIMARY KEY(run, n)) WITHOUT ROWID;"
+        "CREATE INDEX objects_due ON objects(state, due_ms) WHERE due_ms > 0;"
+        "CREATE INDEX objects_session ON objects(session);"
+        "CREATE INDEX objects_untold ON objects(run, session) WHERE told = 0;",
 };
