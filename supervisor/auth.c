@@ -36,6 +36,7 @@ int auth_peer(int fd, gid_t socket_gid, struct auth_peer *ret, struct err *e)
 		bytes = 0;
 	ret->role = auth_role_of(
 	        cred.uid, cred.gid, groups, (size_t)bytes / sizeof(groups[0]), socket_gid);
+	ret->remote = false;
 	ret->uid = cred.uid;
 	ret->pid = cred.pid;
 	return 0;

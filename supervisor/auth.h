@@ -11,6 +11,7 @@
 
 #include "base/err.h"
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 enum auth_role {
@@ -23,6 +24,7 @@ struct auth_peer {
 	enum auth_role role;
 	uid_t uid;
 	pid_t pid;
+	bool remote; /* not of this socket: the listener brings it, and only a key says who it is */
 };
 
 /* The role of a peer with these ids; pure. */

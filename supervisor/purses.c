@@ -56,6 +56,13 @@ void purses_save(struct daemon *d, const struct jail_used *x)
 	store_spend(d->store, all, n);
 }
 
+struct budget purses_rest(
+        const struct policy *p, const struct budget *own, const struct spending *spent)
+{
+	struct budget bound = budget_narrow(&p->budgets[BUDGET_RUN], own);
+	return budget_rest(&bound, spent); /* all of it spent leaves the least there is */
+}
+
 void purses_usage(struct jw *w, const struct tokens *t, const struct spending *s)
 {
 	jw_int(w, "inputTokens", (int64_t)(t->input + t->cached + t->stored));

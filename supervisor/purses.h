@@ -16,6 +16,10 @@ MUST_USE int purses_fill(struct daemon *d, const struct policy *p, const char *s
 /* Writes the accounts down and counts what is new. */
 void purses_save(struct daemon *d, const struct jail_used *x);
 
+/* What is left of a run's budget: of the policy's, narrowed by `own`. */
+struct budget purses_rest(
+        const struct policy *p, const struct budget *own, const struct spending *spent);
+
 /* Members for tokens and cost as they were metered: inputTokens, outputTokens, cachedTokens,
  * costUsd where every price is known. */
 void purses_usage(struct jw *w, const struct tokens *t, const struct spending *s);
