@@ -6,13 +6,16 @@
  */
 #include "supervisor/artifacts.h"
 
+#include "base/digest.h"
 #include "base/fd.h"
 #include "base/glob.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "supervisor/digest.h"
+#include "base/veil.h"
 #include "supervisor/files.h"
+#include "supervisor/guard.h"
 #include "supervisor/loop.h"
+#include "supervisor/syncs.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -20,7 +23,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { SKIPPED_MAX = 64 /* named in the result; more are only counted by their absence */ };
+enum {
+	SKIPPED_MAX = 64, /* named in the result; more are only counted by their absence */
+	SYNCED_AT_ONCE = 32,
+};
 
 struct artifacts {
 	struct loop *loop;
@@ -29,16 +35,18 @@ struct artifacts {
 	int dir_fd; /* owned: artifacts/<run> */
 	char run[ID_MAX];
 	char *const *globs;
-	char *prefix; /* owned: directory that every match is below, "" for all */
-	char **paths; /* owned: what matched */
+	struct guard *guard;     /* borrowed, or NULL */
+	const struct veil *veil; /* likewise */
+	char *prefix;            /* owned: directory that every match is below, "" for all */
+	char **paths;            /* owned: what matched */
 	size_t npaths, paths_room, next;
 	/* the file being copied */
 	int from, to; /* owned */
 	uint64_t left, copied;
 	struct digest *digest; /* owned */
 	char *slice;           /* owned: ARTIFACT_SLICE bytes */
-	uint64_t total;
-	struct op turn; /* the next slice, or the end */
+	uint64_t total, room;  /* of the run: kept, and how much may be */
+	struct op turn;        /* the next slice, or the end */
 	struct artifacts_result result;
 	struct err err;
 	bool ending;
@@ -85,13 +93,27 @@ static bool name_ok(const char *path)
 	}
 }
 
-static void skip(struct artifacts *a, const char *path, const char *reason)
+static void skipped(struct artifacts_result *r, const char *path, const char *reason)
 {
-	struct artifacts_result *r = &a->result;
 	if (r->nskipped == SKIPPED_MAX)
 		return;
 	r->skipped = xrealloc(r->skipped, r->nskipped + 1, sizeof(*r->skipped));
 	r->skipped[r->nskipped++] = (struct artifact_skip){xstrdup(path), reason};
+}
+
+static void skip(struct artifacts *a, const char *path, const char *reason)
+{
+	skipped(&a->result, path, reason);
+}
+
+void artifacts_lose(struct artifacts_result *r, const char *reason)
+{
+	for (size_t i = 0; i < r->nfiles; i++) {
+		skipped(r, r->files[i].path, reason);
+		free(r->files[i].path);
+	}
+	free(take(r->files));
+	r->nfiles = 0;
 }
 
 /* The directories in front of the first pattern character, when all globs share them: "out" of
@@ -180,10 +202,23 @@ static void keep(struct artifacts *a)
 	a->total += a->copied;
 }
 
+/* What is there of it would take what the next one, or a result, could have. */
+static void no_room(struct artifacts *a)
+{
+	skip(a, a->paths[a->next], "no room on the disk of the state directory");
+	(void)!ftruncate(a->to, 0); /* the name is the next one's, or the run's to remove */
+}
+
+static void deny(struct artifacts *a)
+{
+	end(a, -EKEYREJECTED, "collecting artifacts");
+}
+
 /* One slice; false when the file is at its end or failed. */
 static bool copy_slice(struct artifacts *a)
 {
-	size_t want = a->left < ARTIFACT_SLICE ? (size_t)a->left : ARTIFACT_SLICE;
+	size_t most = a->guard ? ARTIFACT_SLICE_LOOKED : ARTIFACT_SLICE;
+	size_t want = a->left < most ? (size_t)a->left : most;
 	ssize_t n = want ? read(a->from, a->slice, want) : 0;
 	if (n < 0 && errno == EINTR)
 		return true;
@@ -192,10 +227,22 @@ static bool copy_slice(struct artifacts *a)
 		return false;
 	}
 	if (n == 0) {
-		keep(a);
+		if (a->guard && guard_end(a->guard))
+			deny(a);
+		else
+			keep(a);
+		return false;
+	}
+	/* These very bytes are what is kept. */
+	if (a->guard && guard_feed(a->guard, a->slice, (size_t)n)) {
+		deny(a);
 		return false;
 	}
 	int rc = fd_write_all(a->to, a->slice, (size_t)n);
+	if (rc == -ENOSPC || rc == -EDQUOT) {
+		no_room(a);
+		return false;
+	}
 	if (rc < 0) {
 		end(a, rc, "keeping artifacts");
 		return false;
@@ -240,6 +287,10 @@ static int begin_copy(struct artifacts *a, int fd)
 		skip(a, path, "too large");
 		return -EFBIG;
 	}
+	if ((uint64_t)st.st_size > a->room - a->total) {
+		skip(a, path, "no room on the disk of the state directory");
+		return -ENOSPC;
+	}
 	char name[32];
 	(void)snprintf(name, sizeof(name), "%zu", a->result.nfiles);
 	a->to = openat(
@@ -249,10 +300,25 @@ static int begin_copy(struct artifacts *a, int fd)
 		end(a, rc, "keeping artifacts");
 		return rc;
 	}
+	if (a->guard)
+		guard_begin(a->guard);
 	a->left = (uint64_t)st.st_size;
 	a->copied = 0;
 	a->digest = digest_new();
 	return 0;
+}
+
+/* Names are told, also of what is skipped. */
+static bool names_denied(struct artifacts *a)
+{
+	bool no = false;
+	for (size_t i = 0; a->guard && i < a->npaths && !no; i++)
+		no = guard_denies(a->guard, a->paths[i], strlen(a->paths[i]));
+	for (size_t i = 0; a->guard && i < a->result.nskipped && !no; i++) {
+		const char *path = a->result.skipped[i].path;
+		no = guard_denies(a->guard, path, strlen(path));
+	}
+	return no;
 }
 
 static void opened(void *ctx, int status, int fd, bool truncated)
@@ -289,7 +355,10 @@ static void entry(void *ctx, const struct worker_reply *w)
 	struct artifacts *a = ctx;
 	if (S_ISDIR(w->mode) || !matches(a->globs, w->path))
 		return;
-	if (!name_ok(w->path)) {
+	auto_free char *shown = xstrdup(w->path);
+	if (veil_text(a->veil, shown, strlen(shown))) {
+		skip(a, shown, "its name has a secret in it");
+	} else if (!name_ok(w->path)) {
 		skip(a, w->path, "odd name");
 	} else if (!S_ISREG(w->mode)) {
 		skip(a, w->path, "not a plain file");
@@ -321,13 +390,17 @@ static void listed(void *ctx, int status, int fd, bool truncated)
 		skip(a, a->prefix[0] ? a->prefix : ".", "too many files to list");
 	if (a->npaths)
 		qsort(a->paths, a->npaths, sizeof(*a->paths), by_name);
-	next_file(a);
+	if (names_denied(a))
+		deny(a);
+	else
+		next_file(a);
 }
 
 /* ---- life ---- */
 
 struct artifacts *artifacts_collect(struct loop *l, int worker_fd, int root_fd, const char *run,
-        char *const *globs, artifacts_done_fn *done, void *ctx)
+        char *const *globs, uint64_t room, struct guard *guard, const struct veil *veil,
+        artifacts_done_fn *done, void *ctx)
 {
 	struct artifacts *a = xnew(struct artifacts);
 	a->loop = l;
@@ -336,8 +409,11 @@ struct artifacts *artifacts_collect(struct loop *l, int worker_fd, int root_fd, 
 	a->from = a->to = a->dir_fd = -1;
 	(void)str_copy(a->run, sizeof(a->run), run); /* an id of ours */
 	a->globs = globs;
+	a->guard = guard;
+	a->veil = veil;
 	a->prefix = common_prefix(globs);
 	a->slice = xcalloc(1, ARTIFACT_SLICE);
+	a->room = room;
 	a->done = done;
 	a->ctx = ctx;
 	if (mkdirat(root_fd, a->run, 0700) == 0 || errno == EEXIST)
@@ -345,7 +421,7 @@ struct artifacts *artifacts_collect(struct loop *l, int worker_fd, int root_fd, 
 	if (a->dir_fd < 0)
 		end(a, -errno, "keeping artifacts");
 	else
-		files_list(a->files, a->prefix, entry, listed, a);
+		files_list(a->files, a->prefix, 0, entry, listed, a);
 	return a;
 }
 
@@ -358,21 +434,68 @@ int artifacts_open(int root_fd, const char *run, size_t n, struct err *e)
 	return fd < 0 ? err_set(e, -ENOENT, "artifact %zu of '%.40s' is not there", n, run) : fd;
 }
 
-int artifacts_remove(int root_fd, const char *run, struct err *e)
+static int sync_some(
+        int root_fd, const char *run, size_t from, size_t n, struct syncs *s, struct err *e)
+{
+	struct sync_item items[SYNCED_AT_ONCE];
+	size_t opened = 0;
+	int rc = 0;
+	for (; opened < n && rc == 0; opened += rc == 0) {
+		items[opened].fd = artifacts_open(root_fd, run, from + opened, e);
+		rc = items[opened].fd < 0 ? items[opened].fd : 0;
+	}
+	if (rc == 0)
+		syncs_run(s, items, n);
+	for (size_t i = 0; i < opened; i++) {
+		if (rc == 0 && items[i].rc < 0)
+			rc = err_set(e, items[i].rc, "artifact %zu of %s: sync: %s", from + i, run,
+			        strerror(-items[i].rc));
+		fd_close(items[i].fd);
+	}
+	return rc;
+}
+
+int artifacts_sync(int root_fd, const char *run, size_t n, struct syncs *s, struct err *e)
+{
+	for (size_t i = 0; i < n; i += SYNCED_AT_ONCE) {
+		size_t some = n - i < SYNCED_AT_ONCE ? n - i : SYNCED_AT_ONCE;
+		int rc = sync_some(root_fd, run, i, some, s, e);
+		if (rc < 0)
+			return rc;
+	}
+	auto_close int dir = openat(root_fd, run, O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (dir < 0 || fsync(dir) < 0 || fsync(root_fd) < 0)
+		return err_errno(e, "artifacts of %s: sync", run);
+	return 0;
+}
+
+int artifacts_remove_some(int root_fd, const char *run, size_t most, struct err *e)
 {
 	if (!id_valid(run, "run"))
 		return err_set(e, -EINVAL, "'%.40s' is no run id", run);
 	auto_close int dir = openat(root_fd, run, O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (dir < 0)
 		return 0;
-	/* Numbers from 0 on, without a gap. */
-	for (size_t n = 0; n < LIMIT_ARTIFACTS; n++) {
-		char name[32];
+	/* Numbers from 0 on, without a gap: from the end, so that it stays so. */
+	size_t n = 0, left = most;
+	char name[32];
+	do
 		(void)snprintf(name, sizeof(name), "%zu", n);
+	while (faccessat(dir, name, F_OK, 0) == 0 && ++n < LIMIT_ARTIFACTS);
+	while (n && left) {
+		(void)snprintf(name, sizeof(name), "%zu", --n);
 		if (unlinkat(dir, name, 0) < 0)
-			break;
+			return err_errno(e, "artifacts of %s: remove", run);
+		left--;
 	}
+	if (n)
+		return 1;
 	if (unlinkat(root_fd, run, AT_REMOVEDIR) < 0)
 		return err_errno(e, "artifacts of %s: remove", run);
 	return 0;
+}
+
+int artifacts_remove(int root_fd, const char *run, struct err *e)
+{
+	return artifacts_remove_some(root_fd, run, LIMIT_ARTIFACTS, e);
 }

@@ -17,9 +17,15 @@
 #include <stdint.h>
 
 struct artifacts; /* one collection */
+struct guard;
+struct veil;
 struct loop;
+struct syncs;
 
-enum { ARTIFACT_SLICE = 256 << 10 }; /* copied per loop turn: about a millisecond with digest */
+enum {
+	ARTIFACT_SLICE = 256 << 10, /* copied per loop turn: about a millisecond with digest */
+	ARTIFACT_SLICE_LOOKED = 16 << 10, /* at the most that looking may cost, 3 ms */
+};
 #define ARTIFACT_FILE_MAX  ((uint64_t)2 << 30) /* one file */
 #define ARTIFACT_TOTAL_MAX ((uint64_t)8 << 30) /* one run */
 
@@ -46,15 +52,26 @@ void artifacts_result_done(struct artifacts_result *r);
  * holds what was kept in any case and is taken by the callee. */
 typedef void artifacts_done_fn(void *ctx, struct artifacts_result *r, const struct err *e);
 
-/* Takes worker_fd.  root_fd (<state>/artifacts) and globs (NULL-terminated) are borrowed until
- * done(). */
+/* Takes worker_fd.  No more than `room` bytes are written; what does not fit, or the disk does not
+ * take, is skipped.  With a guard (NULL: none) each path and its bytes are looked through as they
+ * are copied; what it denies ends it with -EKEYREJECTED, and guard_rule says why.  root_fd
+ * (<state>/artifacts), globs (NULL-terminated) and guard are borrowed until done(), and so is the
+ * veil (NULL: none): what has a secret in its name is skipped, and named without it. */
 struct artifacts *artifacts_collect(struct loop *l, int worker_fd, int root_fd, const char *run,
-        char *const *globs, artifacts_done_fn *done, void *ctx);
+        char *const *globs, uint64_t room, struct guard *guard, const struct veil *veil,
+        artifacts_done_fn *done, void *ctx);
 /* Stops early: done() comes with what there is and -ETIMEDOUT. */
 void artifacts_abort(struct artifacts *a);
 
+/* On a thread that may wait for the disk: the first `n` copies of a run, and that they are there.
+ * 0 or -errno with *e. */
+MUST_USE int artifacts_sync(int root_fd, const char *run, size_t n, struct syncs *s, struct err *e);
+/* None of them is kept after all: all are among what was skipped, as far as that names them. */
+void artifacts_lose(struct artifacts_result *r, const char *reason);
 /* The kept copy number `n` of a run: fd (owned) or -errno. */
 MUST_USE int artifacts_open(int root_fd, const char *run, size_t n, struct err *e);
+/* Deletes at most so many kept copies of a run: 1 where there may be more, 0: none is left. */
+MUST_USE int artifacts_remove_some(int root_fd, const char *run, size_t most, struct err *e);
 /* Deletes all kept copies of a run. */
 int artifacts_remove(int root_fd, const char *run, struct err *e);
 

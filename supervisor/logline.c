@@ -40,7 +40,7 @@ bool logline_head(const char *line, size_t n, struct logline_head *ret)
 	uint64_t seq = 0;
 	while (p && p < end && *p >= '0' && *p <= '9' && seq < UINT64_MAX / 16)
 		seq = seq * 10 + (uint64_t)(*p++ - '0');
-	p = word(after(p, end, ",\"ts\":\""), end, &skipped, &len);
+	p = word(after(p, end, ",\"ts\":\""), end, &ret->ts, &ret->ts_len);
 	p = word(after(p, end, ",\"session\":\""), end, &skipped, &len);
 	p = word(after(p, end, ",\"run\":\""), end, &ret->run, &ret->run_len);
 	p = word(after(p, end, ",\"type\":\""), end, &ret->type, &ret->type_len);
@@ -114,6 +114,14 @@ uint64_t logline_index_find(const struct logline_index *x, uint64_t seq)
 	return lo ? x->marks[lo - 1].offset : 0;
 }
 
+uint64_t logline_index_below(const struct logline_index *x, uint64_t offset)
+{
+	size_t n = x->n;
+	while (n && x->marks[n - 1].offset > offset)
+		n--;
+	return n ? x->marks[n - 1].offset : 0;
+}
+
 void logline_index_done(struct logline_index *x)
 {
 	free(x->marks);
@@ -122,12 +130,27 @@ void logline_index_done(struct logline_index *x)
 
 /* ---- files ---- */
 
+/* NULs there: what was taken out of the file (eventlog_cut).  No line begins with one. */
+static size_t hole(const struct buf *b, size_t from)
+{
+	size_t at = from;
+	while (at < b->len && b->p[at] == '\0')
+		at++;
+	return at - from;
+}
+
 int logline_each(int fd, uint64_t offset, uint64_t end, logline_fn *line, void *ctx)
 {
 	auto_buf struct buf b = BUF_INIT(LIMIT_EVENT + SCAN_CHUNK);
 	uint64_t at = offset; /* file position of b.p */
 	size_t searched = 0;
 	for (;;) {
+		size_t gap = hole(&b, 0);
+		if (gap) {
+			buf_consume(&b, gap);
+			at += gap;
+			searched = 0;
+		}
 		char *nl = b.len > searched ? memchr(b.p + searched, '\n', b.len - searched) : NULL;
 		if (nl) {
 			size_t n = (size_t)(nl - b.p);
@@ -135,12 +158,13 @@ int logline_each(int fd, uint64_t offset, uint64_t end, logline_fn *line, void *
 				return 0;
 			/* One line of a chunk at a time would move the rest each time: find all
 			 * lines of the chunk first. */
-			size_t from = n + 1;
+			size_t from = n + 1 + hole(&b, n + 1);
 			while ((nl = memchr(b.p + from, '\n', b.len - from)) != NULL) {
 				n = (size_t)(nl - b.p) - from;
 				if (!line(ctx, b.p + from, n, at + from))
 					return 0;
 				from += n + 1;
+				from += hole(&b, from);
 			}
 			buf_consume(&b, from);
 			at += from;

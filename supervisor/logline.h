@@ -16,8 +16,8 @@
 /* The fixed head of a line, as pointers into it. */
 struct logline_head {
 	uint64_t seq;
-	const char *run, *type; /* not terminated */
-	size_t run_len, type_len;
+	const char *ts, *run, *type; /* not terminated */
+	size_t ts_len, run_len, type_len;
 };
 /* Splits it off without parsing JSON.  false: not one of our lines. */
 bool logline_head(const char *line, size_t n, struct logline_head *ret);
@@ -49,6 +49,8 @@ struct logline_index {
 void logline_index_add(struct logline_index *x, uint64_t seq, uint64_t offset);
 /* The last mark not beyond seq; offset 0 without one. */
 uint64_t logline_index_find(const struct logline_index *x, uint64_t seq);
+/* The offset of the last mark that is not beyond this one; 0 without one. */
+uint64_t logline_index_below(const struct logline_index *x, uint64_t offset);
 void logline_index_done(struct logline_index *x);
 
 #endif

@@ -6,12 +6,14 @@
 #define SUPERVISOR_METRICS_H
 
 #include "base/buf.h"
+#include "supervisor/machine.h"
 #include "supervisor/stats.h"
 
 #include <stdint.h>
 
 struct metrics {
 	const struct stats *stats;
+	struct machine_look machine;
 	uint64_t sessions, harnesses, connections;
 	int64_t uptime_ms;
 };
