@@ -20,11 +20,16 @@ struct http_request;
 	X(stats)                                                                                   \
 	X(doctor)                                                                                  \
 	X(reload)                                                                                  \
+	X(backup)                                                                                  \
+	X(drain_show)                                                                              \
+	X(drain_begin)                                                                             \
+	X(drain_undo)                                                                              \
 	X(run_create)                                                                              \
 	X(run_list)                                                                                \
 	X(run_show)                                                                                \
 	X(run_cancel)                                                                              \
 	X(run_events)                                                                              \
+	X(run_raw)                                                                                 \
 	X(run_answer)                                                                              \
 	X(run_reply)                                                                               \
 	X(run_input)                                                                               \
@@ -35,16 +40,39 @@ struct http_request;
 	X(session_show)                                                                            \
 	X(session_delete)                                                                          \
 	X(session_events)                                                                          \
+	X(session_prewarm)                                                                         \
+	X(session_pin)                                                                             \
+	X(session_unpin)                                                                           \
+	X(file_get)                                                                                \
+	X(file_put)                                                                                \
+	X(file_delete)                                                                             \
+	X(home_get)                                                                                \
+	X(home_put)                                                                                \
+	X(session_talks)                                                                           \
+	X(session_take_talks)                                                                      \
 	X(port_open)                                                                               \
 	X(port_http)                                                                               \
 	X(session_exec)                                                                            \
 	X(harness_list)                                                                            \
 	X(harness_show)                                                                            \
+	X(agent_list)                                                                              \
+	X(agent_show)                                                                              \
 	X(policy_list)                                                                             \
 	X(policy_show)                                                                             \
 	X(jail_create)                                                                             \
 	X(jail_list)                                                                               \
-	X(egress)
+	X(egress)                                                                                  \
+	X(snapshot_list)                                                                           \
+	X(snapshot_create)                                                                         \
+	X(snapshot_show)                                                                           \
+	X(snapshot_delete)                                                                         \
+	X(webhook_list)                                                                            \
+	X(webhook_test)                                                                            \
+	X(key_list)                                                                                \
+	X(key_add)                                                                                 \
+	X(key_show)                                                                                \
+	X(key_revoke)                                                                              \
+	X(audit)
 
 #define API_DECLARE(name) void api_##name(struct daemon *d, struct http_request *r);
 API_HANDLERS(API_DECLARE)

@@ -9,8 +9,9 @@
 #include "supervisor/daemon.h"
 #include "supervisor/http.h"
 #include "supervisor/jails.h"
+#include "supervisor/keeper.h"
 #include "supervisor/policies.h"
-#include "supervisor/problem.h"
+#include "supervisor/scope.h"
 
 enum { LIST_MAX = LIMIT_JAILS * 1024 };
 
@@ -45,8 +46,9 @@ static void finish(struct listing *l)
 	free(l);
 }
 
-static void row(struct listing *l, const struct jail_live *x, const struct jail_resources *used)
+static void row(struct listing *l, const struct jail_live *x, const struct jail_reply *reply)
 {
+	const struct jail_resources *used = &reply->resources;
 	char since[CLOCK_TEXT_MAX];
 	clock_rfc3339(x->made_ms, since);
 	struct jw *w = &l->w;
@@ -58,10 +60,13 @@ static void row(struct listing *l, const struct jail_live *x, const struct jail_
 		jw_str(w, "policy", x->policy);
 	policies_jail_ports_json(l->d->policies, x->policy, w);
 	jw_str(w, "since", since);
+	keeper_show(l->d->keeper, x->jail, w);
 	jw_int(w, "cpuMs", (int64_t)(used->cpu_us / 1000));
 	/* 0: the host has no such controller. */
 	if (used->memory_peak_bytes)
 		jw_int(w, "memoryPeakBytes", (int64_t)used->memory_peak_bytes);
+	if (reply->memory_bytes)
+		jw_int(w, "memoryBytes", (int64_t)reply->memory_bytes);
 	if (used->pids_peak)
 		jw_int(w, "pidsPeak", (int64_t)used->pids_peak);
 	jw_int(w, "ioReadBytes", (int64_t)used->io_read_bytes);
@@ -77,13 +82,15 @@ static void on_stats(void *ctx, const struct jail_reply *reply, int fds[MSG_FDS]
 	(void)fds;
 	l->waiting--;
 	if (!reply->err.code) /* else it has ended meanwhile */
-		row(l, &a->jail, &reply->resources);
+		row(l, &a->jail, reply);
 	finish(l);
 }
 
 static void ask(void *ctx, const struct jail_live *x)
 {
 	struct listing *l = ctx;
+	if (!scope_sees_session(l->d, l->request, x->session))
+		return;
 	struct asked *a = xnew(struct asked);
 	a->listing = l;
 	a->jail = *x;

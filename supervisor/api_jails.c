@@ -10,6 +10,7 @@
 #include "supervisor/body.h"
 #include "supervisor/daemon.h"
 #include "supervisor/exec_wait.h"
+#include "supervisor/harnesses.h"
 #include "supervisor/http.h"
 #include "supervisor/jailspec.h"
 #include "supervisor/jails.h"
@@ -17,10 +18,13 @@
 #include "supervisor/problem.h"
 #include "supervisor/purses.h"
 #include "supervisor/runs.h"
+#include "supervisor/scope.h"
 #include "supervisor/sessions.h"
 #include "supervisor/shared_jail.h"
 #include "supervisor/stdio.h"
+#include "supervisor/visit.h"
 
+#include <string.h>
 #include <strings.h>
 
 enum {
@@ -39,21 +43,6 @@ struct launch {
 	uint64_t joins;               /* the jail it joins, or 0 */
 	int64_t deadline_ms;          /* until when it may look for another to join */
 };
-
-/* A jail with a session's workspace that was made for a command: runs of the session wait until it
- * is gone, other commands join it. */
-struct visit {
-	struct daemon *d;
-	struct session *session; /* held */
-};
-
-static void visit_ended(void *ctx)
-{
-	auto_free struct visit *v = ctx;
-	v->session->jail = 0;
-	v->session->commands = NULL;
-	runs_let_session(v->d->runs, v->session);
-}
 
 static bool wants_upgrade(struct http_request *r)
 {
@@ -99,12 +88,10 @@ static void on_launched(void *ctx, const struct jail_reply *reply, int fds[MSG_F
 		auto_buf struct buf notices = BUF_INIT(NOTICES_MAX);
 		if (n->wanted)
 			layers_notice(n, reply, &notices);
-		if (n->makes)
+		if (n->session)
+			visit_jail_made(n->makes, n->session, reply->jail);
+		else if (n->makes)
 			shared_jail_made(n->makes, reply->jail);
-		if (n->session) {
-			n->session->jail = reply->jail;
-			n->session->commands = n->makes;
-		}
 		stdio_attach(s, reply, fds, notices.p ? notices.p : "");
 		if (r) {
 			http_on_gone(r, stdio_abandon, s);
@@ -128,6 +115,40 @@ static struct launch *launch_new(
 	return n;
 }
 
+/* Its files at /opt/agent and its environment, as a run of it has them. */
+static int add_agent(struct daemon *d, struct jailspec *j, struct jail_make *m, struct err *e)
+{
+	const struct agent *a;
+	if (!j->agent)
+		return 0;
+	if (harnesses_agent(d->harnesses, j->agent, &a, e) < 0)
+		return e->code;
+	j->agent_env = a->env;
+	if (a->installed_files)
+		(void)str_copy(m->agent, sizeof(m->agent), a->name); /* a checked name */
+	return 0;
+}
+
+/* Directories of the host are no tenant's, and what one leaves there another would find; snapshots
+ * have what was anybody's. */
+static int may_bring(
+        struct daemon *d, struct http_request *r, const struct jailspec *j, struct err *e)
+{
+	if (!scope_key(d, r))
+		return 0;
+	if (j->binds && j->binds[0])
+		return err_set(e, -EACCES, "binds: a key may not bring directories of the host");
+	return j->snapshot ? err_set(e, -EACCES, "snapshot: a key has those of its harnesses only")
+	                   : 0;
+}
+
+/* Whose account a jail without a session spends from: the tenant's, as of a user without a name. */
+static int payer(struct daemon *d, struct http_request *r, char ret[OWNER_MAX], struct err *e)
+{
+	const struct apikey *k = scope_key(d, r);
+	return owner_make(k ? k->tenant : "", "", ret, e);
+}
+
 /* Makes a jail for the process; `session` "" or whose workspace it gets. */
 static int launch_jail(struct daemon *d, struct http_request *r, struct jailspec *j,
         const char *session, struct err *e)
@@ -138,33 +159,37 @@ static int launch_jail(struct daemon *d, struct http_request *r, struct jailspec
 	int index = policies_find(d->policies, j->policy, &p, e);
 	if (index < 0)
 		return index;
-	if (jailspec_narrow(j, p, &m, &effective, e) < 0)
+	if (scope_may_use(d, r, p, e) < 0 || may_bring(d, r, j, e) < 0)
+		return e->code;
+	if (jailspec_narrow(j, p, &m, &effective, e) < 0 || add_agent(d, j, &m, e) < 0)
 		return e->code;
 	m.policy = (uint32_t)index;
 	m.policy_generation = policies_set(d->policies)->generation;
 	m.flags |= (j->tty ? JAIL_MAKE_TTY : 0) | (j->root ? JAIL_MAKE_ROOT : 0) |
 	           (session[0] ? JAIL_MAKE_SESSION : 0);
 	(void)str_copy(m.session, sizeof(m.session), session);
+	if (j->snapshot)
+		(void)str_copy(m.snapshot, sizeof(m.snapshot), j->snapshot); /* a checked name */
 	auto_close int exec = jailspec_pack(j, p, e);
 	if (exec < 0)
 		return exec;
+	char owner[OWNER_MAX];
+	if (payer(d, r, owner, e) < 0)
+		return e->code;
 	struct session *held = NULL;
 	if (session[0] && runs_keep_session(d->runs, session, &held, e) < 0)
 		return e->code;
-	if (purses_fill(d, p, session, held ? held->user : "", &m.purse, e) < 0) {
+	if (purses_fill(d, p, session, held ? held->user : owner, &m.purse, e) < 0) {
 		if (held)
 			runs_let_session(d->runs, held);
 		return e->code;
 	}
-	struct visit *v = NULL;
-	if (held) {
+	int64_t wall_ms = (int64_t)effective.wall_ms;
+	if (held)
 		(void)str_copy(held->policy, sizeof(held->policy), p->name);
-		v = xnew(struct visit);
-		*v = (struct visit){d, held};
-	}
 	const struct stdio_spec spec = {
-	        .jail = shared_jail_new(
-	                d, (int64_t)effective.wall_ms, held ? visit_ended : NULL, v),
+	        .jail = held ? visit_jail(d, held, wall_ms)
+	                     : shared_jail_new(d, wall_ms, NULL, NULL),
 	        .tty = j->tty,
 	        .rows = j->rows,
 	        .cols = j->cols,
@@ -190,10 +215,13 @@ void api_jail_create(struct daemon *d, struct http_request *r)
 	struct err e;
 	auto_json struct json *body = NULL;
 	auto_jailspec struct jailspec j = {.policy = NULL};
-	if (!wants_upgrade(r))
+	if (!wants_upgrade(r) || scope_admit(d, r) < 0)
 		return;
 	if (d->draining)
 		problem_reply(r, PROBLEM_DRAINING, NULL, "the daemon is about to stop");
+	else if (d->drained)
+		problem_reply(
+		        r, PROBLEM_DRAINING, NULL, "the daemon is being drained: no new jails");
 	else if (read_spec(r, &j, &body, true, &e) < 0 || launch_jail(d, r, &j, "", &e) < 0)
 		problem_err(r, &e, PROBLEM_POLICY_UNMET);
 }
@@ -205,8 +233,13 @@ static int launch_exec(struct daemon *d, struct http_request *r, struct jailspec
 	const struct policy *p = NULL;
 	struct err gone;
 	uint64_t jail = live->jail;
+	if (j->policy && strcmp(j->policy, live->policy) != 0)
+		return err_set(
+		        e, -EBUSY, "the session has a jail of policy '%s' just now", live->policy);
 	if (policies_find(d->policies, live->policy, &p, &gone) < 0)
 		p = NULL; /* root took it away */
+	if (scope_may_use(d, r, p, e) < 0)
+		return e->code;
 	int exec = jailspec_pack(j, p, e);
 	if (exec < 0)
 		return exec;
@@ -236,7 +269,7 @@ void api_session_exec_again(struct daemon *d, struct http_request *r, int64_t de
 		problem_err(r, &e, PROBLEM_POLICY_UNMET);
 		return;
 	}
-	const struct session *live = sessions_live(d->sessions, id);
+	struct session *live = sessions_live(d->sessions, id);
 	int rc = 0;
 	if (exec_must_wait(live, 0))
 		exec_wait(d->execs, r, id, 0, deadline_ms);
@@ -250,6 +283,6 @@ void api_session_exec_again(struct daemon *d, struct http_request *r, int64_t de
 
 void api_session_exec(struct daemon *d, struct http_request *r)
 {
-	if (wants_upgrade(r))
+	if (wants_upgrade(r) && scope_admit(d, r) == 0)
 		api_session_exec_again(d, r, clock_mono_ms() + EXEC_WAIT_MS);
 }

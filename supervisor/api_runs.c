@@ -10,7 +10,9 @@
 #include "supervisor/http.h"
 #include "supervisor/page.h"
 #include "supervisor/problem.h"
+#include "supervisor/repo.h"
 #include "supervisor/runs.h"
+#include "supervisor/scope.h"
 #include "supervisor/stream.h"
 
 #include <stdio.h>
@@ -31,6 +33,7 @@ struct create {
 	struct http_request *request; /* borrowed; NULL once the client left */
 	enum answer answer;
 	struct stream_spec stream;
+	char owner[OWNER_MAX];
 };
 
 static void on_client_gone(void *ctx)
@@ -55,6 +58,16 @@ static void reply_ids(
 	http_reply(r, status, "application/json", &b);
 }
 
+static void reply_result(struct daemon *d, struct http_request *r, const char *run)
+{
+	struct err e;
+	auto_buf struct buf b = BUF_INIT(LIMIT_EVENT);
+	if (runs_result(d->runs, run, &b, &e) < 0)
+		problem_err(r, &e, PROBLEM_INTERNAL);
+	else
+		http_reply(r, 200, "application/json", &b);
+}
+
 static void on_created(void *ctx, int rc, const struct run_info *info, const struct err *e)
 {
 	struct create *c = ctx;
@@ -64,16 +77,21 @@ static void on_created(void *ctx, int rc, const struct run_info *info, const str
 		return;
 	}
 	if (rc < 0) {
-		problem_err(r, e, PROBLEM_HARNESS_INVALID);
+		problem_err_after(
+		        r, e, PROBLEM_HARNESS_INVALID, runs_retry_after(c->d->runs, c->owner));
 	} else if (c->answer == ANSWER_ACCEPTED) {
 		reply_ids(r, 202, info->id, info->session, info->status);
+	} else if (c->answer == ANSWER_RESULT && info->finished) {
+		reply_result(c->d, r, info->id); /* its last event may not be kept any more */
 	} else if (c->answer == ANSWER_RESULT) {
+		http_add_header(r, "X-Run-Id", info->id);
 		stream_result(c->d, r, info->session, info->id, info->from_seq);
 	} else {
 		(void)str_copy(c->stream.session, sizeof(c->stream.session), info->session);
 		(void)str_copy(c->stream.run, sizeof(c->stream.run), info->id);
 		if (c->stream.from < info->from_seq)
 			c->stream.from = info->from_seq;
+		c->stream.follow = !info->finished;
 		http_add_header(r, "X-Run-Id", info->id);
 		stream_events(c->d, r, &c->stream);
 	}
@@ -90,6 +108,7 @@ static int read_request(const struct json *body, struct run_request *q, struct e
 	        {"params", BODY_OBJECT, false},
 	        {"idempotencyKey", BODY_STRING, false},
 	        {"priority", BODY_INTEGER, false},
+	        {"repo", BODY_OBJECT, false},
 	};
 	static const struct body_key pair[] = {
 	        {"userId", BODY_STRING, true},
@@ -136,6 +155,24 @@ static int read_params(const struct json *params, struct run_request *q, const c
 	return 0;
 }
 
+static int read_repo(
+        const struct json *body, struct run_request *q, struct repo_ask *own, struct err *e)
+{
+	static const struct body_key keys[] = {
+	        {"url", BODY_STRING, false},
+	        {"bundle", BODY_STRING, false},
+	        {"ref", BODY_STRING, false},
+	};
+	const struct json *repo = json_get(body, "repo");
+	if (!repo)
+		return 0;
+	if (body_check(repo, "repo", keys, ARRAY_LEN(keys), e) < 0 ||
+	        repo_read(repo, "repo", own, e) < 0)
+		return e->code;
+	q->repo = own;
+	return 0;
+}
+
 static int read_answer(struct http_request *r, struct create *c, struct err *e)
 {
 	const char *accept = http_header(r, "Accept");
@@ -160,16 +197,28 @@ void api_run_create(struct daemon *d, struct http_request *r)
 	auto_free struct create *c = xnew(struct create);
 	struct run_request q = {.user = NULL};
 	const char *names[PARAMS], *values[PARAMS];
+	char owner[OWNER_MAX];
+	auto_repo_ask struct repo_ask repo = {.url = NULL};
 	c->d = d;
 	c->request = r;
 	if (!body || read_request(body, &q, &e) < 0 ||
 	        read_params(json_get(body, "params"), &q, names, values, &e) < 0 ||
-	        read_answer(r, c, &e) < 0) {
+	        read_repo(body, &q, &repo, &e) < 0 || read_answer(r, c, &e) < 0) {
 		problem_err(r, &e, PROBLEM_BAD_REQUEST);
 		return;
 	}
-	http_on_gone(r, on_client_gone, c);
 	harnesses_catch_up(d->harnesses);
+	if (scope_owner(d, r, q.user, owner, &e) < 0 || scope_may_start(d, r, q.harness, &e) < 0) {
+		problem_err(r, &e, PROBLEM_HARNESS_INVALID);
+		return;
+	}
+	if (scope_admit(d, r) < 0)
+		return;
+	q.user = owner;
+	q.traceparent = http_header(r, "Traceparent");
+	q.tracestate = http_header(r, "Tracestate");
+	(void)str_copy(c->owner, sizeof(c->owner), owner);
+	http_on_gone(r, on_client_gone, c);
 	runs_create(d->runs, &q, on_created, take(c));
 }
 
@@ -217,70 +266,9 @@ void api_run_events(struct daemon *d, struct http_request *r)
 	(void)str_copy(s.run, sizeof(s.run), info.id);
 	if (s.from < info.from_seq)
 		s.from = info.from_seq;
+	if (info.finished)
+		s.follow = false; /* nothing more comes, and its last event may be gone */
 	stream_events(d, r, &s);
-}
-
-/* ---- artifacts ---- */
-
-void api_run_artifacts(struct daemon *d, struct http_request *r)
-{
-	struct err e;
-	auto_buf struct buf b = BUF_INIT(LIMIT_EVENT);
-	buf_puts(&b, "{\"artifacts\":[");
-	if (runs_artifacts(d->runs, http_param(r, 0), &b, &e) < 0) {
-		problem_err(r, &e, PROBLEM_INTERNAL);
-		return;
-	}
-	buf_puts(&b, "]}");
-	http_reply(r, 200, "application/json", &b);
-}
-
-struct download {
-	int fd; /* owned */
-	uint64_t left;
-};
-
-static ssize_t download_pull(void *ctx, char *p, size_t max)
-{
-	struct download *f = ctx;
-	if (f->left == 0)
-		return HTTP_END;
-	ssize_t n = read(f->fd, p, max < f->left ? max : (size_t)f->left);
-	/* Shorter than announced: someone changed our copy. */
-	if (n <= 0)
-		return HTTP_ABORT;
-	f->left -= (uint64_t)n;
-	return n;
-}
-
-static void download_gone(void *ctx)
-{
-	struct download *f = ctx;
-	fd_close(f->fd);
-	free(f);
-}
-
-void api_run_artifact(struct daemon *d, struct http_request *r)
-{
-	struct err e;
-	uint64_t bytes;
-	char sha256[65], tag[68];
-	int fd =
-	        runs_artifact_open(d->runs, http_param(r, 0), http_param(r, 1), &bytes, sha256, &e);
-	if (fd < 0) {
-		problem_err(r, &e, PROBLEM_INTERNAL);
-		return;
-	}
-	struct download *f = xnew(struct download);
-	f->fd = fd;
-	f->left = bytes;
-	struct http_source source = {.pull = download_pull, .gone = download_gone, .ctx = f};
-	snprintf(tag, sizeof(tag), "\"%s\"", sha256);
-	http_add_header(r, "ETag", tag);
-	/* What an agent wrote must not be run by a browser as a page of ours. */
-	http_add_header(r, "X-Content-Type-Options", "nosniff");
-	http_add_header(r, "Content-Disposition", "attachment");
-	http_stream(r, 200, "application/octet-stream", (int64_t)bytes, &source);
 }
 
 /* ---- list ---- */
@@ -294,20 +282,52 @@ static int check_status(const char *s, struct err *e)
 	        e, -EINVAL, "status: '%.32s' is none of queued, running and those of a result", s);
 }
 
+/* A query of a time, as the least id of it; `to` stays "" without one. */
+static int read_time(struct http_request *r, const char *name, char to[ID_MAX], struct err *e)
+{
+	static const char rest[] = "0000-00-00T00:00:00.000Z";
+	const char *text = http_query(r, name);
+	char whole[sizeof(rest)];
+	to[0] = '\0';
+	if (!text)
+		return 0;
+	/* a day, or without milliseconds */
+	size_t n = strlen(text);
+	bool day = n == 10, second = n == 20 && text[19] == 'Z';
+	memcpy(whole, rest, sizeof(whole));
+	if (day || second)
+		memcpy(whole, text, day ? 10 : 19);
+	int64_t ms = day || second ? clock_from_rfc3339(whole, sizeof(whole) - 1)
+	                           : clock_from_rfc3339(text, n);
+	if (ms < 0)
+		return err_set(e, -EINVAL,
+		        "%s: '%.40s' is no time (2026-11-30, 2026-11-30T09:00:00Z)", name, text);
+	id_from("run", ms, to);
+	return 0;
+}
+
 void api_run_list(struct daemon *d, struct http_request *r)
 {
 	struct err e;
 	struct page page;
-	if (page_read(r, "run", &page, &e) < 0 || check_status(http_query(r, "status"), &e) < 0) {
+	char since[ID_MAX], until[ID_MAX];
+	auto_scope_view struct scope_view seen = {.user = NULL};
+	if (scope_view(d, r, http_query(r, "tenant"), http_query(r, "user"), &seen, &e) < 0 ||
+	        page_read(r, "run", &page, &e) < 0 || read_time(r, "since", since, &e) < 0 ||
+	        read_time(r, "until", until, &e) < 0 ||
+	        check_status(http_query(r, "status"), &e) < 0) {
 		problem_err(r, &e, PROBLEM_BAD_REQUEST);
 		return;
 	}
 	struct runs_filter f = {
-	        .user = http_query(r, "user"),
+	        .user = seen.user,
+	        .view = &seen.view,
 	        .goal = http_query(r, "goal"),
 	        .session = http_query(r, "session"),
 	        .harness = http_query(r, "harness"),
 	        .status = http_query(r, "status"),
+	        .since = since[0] ? since : NULL,
+	        .until = until[0] ? until : NULL,
 	        .cursor = page.cursor,
 	        .limit = page.limit,
 	};

@@ -9,18 +9,28 @@
 #include "supervisor/harnesses.h"
 #include "supervisor/http.h"
 #include "supervisor/jails.h"
+#include "supervisor/loop.h"
 #include "supervisor/metrics.h"
 #include "supervisor/openapi.h"
 #include "supervisor/policies.h"
 #include "supervisor/problem.h"
+#include "supervisor/scope.h"
 #include "supervisor/sessions.h"
+#include "supervisor/space.h"
+#include "supervisor/store.h"
 
-enum { SYSTEM_JSON_MAX = 256 << 10 };
+enum { SYSTEM_JSON_MAX = 256 << 10, METRICS_MAX = 2 << 20 };
 
 static void reply_json(struct http_request *r, int status, struct buf *b)
 {
 	buf_putc(b, '\n');
 	http_reply(r, status, "application/json", b);
+}
+
+static void under_way(const struct daemon *d, struct jw *w)
+{
+	jw_int(w, "runsRunning", (int64_t)d->stats.runs_running);
+	jw_int(w, "runsQueued", (int64_t)d->stats.runs_queued);
 }
 
 /* 503 where no request would get anything done; 200 and "degraded" where it serves and no restart
@@ -34,19 +44,26 @@ void api_healthz(struct daemon *d, struct http_request *r)
 	struct err e = {0};
 	bool unmet = !*unproven && (policies_find(d->policies, NULL, &p, &e) < 0 ||
 	                                   policies_met(d->policies, p, &e) < 0);
-	bool degraded = d->stats.runs_unsaved > 0 || unmet;
+	struct err full = {0};
+	bool low = space_check(d->space, &full) < 0;
+	bool degraded = d->stats.runs_unsaved > 0 || unmet || low;
 	jw_open(&w, NULL, '{');
 	jw_str(&w, "status",
-	        d->draining   ? "draining"
-	        : unproven[0] ? "unproven"
-	        : degraded    ? "degraded"
-	                      : "ok");
+	        daemon_closing(d) ? "draining"
+	        : unproven[0]     ? "unproven"
+	        : degraded        ? "degraded"
+	                          : "ok");
+	if (daemon_closing(d))
+		under_way(d, &w);
 	if (d->stats.runs_unsaved > 0)
 		jw_int(&w, "runsUnsaved", (int64_t)d->stats.runs_unsaved);
-	if (unproven[0] || unmet)
+	bool told = !scope_outside(r);
+	if (told && (unproven[0] || unmet))
 		jw_str(&w, "detail", unproven[0] ? unproven : e.text);
+	else if (told && low)
+		jw_str(&w, "detail", full.text);
 	jw_close(&w, '}');
-	reply_json(r, d->draining || unproven[0] ? 503 : 200, &b);
+	reply_json(r, daemon_closing(d) || unproven[0] ? 503 : 200, &b);
 }
 
 void api_version(struct daemon *d, struct http_request *r)
@@ -58,11 +75,13 @@ void api_version(struct daemon *d, struct http_request *r)
 	clock_rfc3339(root->since_ms, since);
 	jw_open(&w, NULL, '{');
 	jw_str(&w, "version", AGENTBOX_VERSION);
-	if (root->version[0]) {
+	if (root->version[0] && !scope_outside(r)) {
 		jw_open(&w, "agentboxd", '{');
 		jw_str(&w, "version", root->version);
 		jw_str(&w, "since", since);
 		jw_bool(&w, "renewing", d->renewing);
+		if (root->agents[0])
+			jw_str(&w, "agents", root->agents);
 		if (root->stays[0])
 			jw_str(&w, "stays", root->stays);
 		jw_close(&w, '}');
@@ -81,26 +100,64 @@ void api_openapi(struct daemon *d, struct http_request *r)
 
 static struct metrics measure(struct daemon *d)
 {
-	return (struct metrics){
+	struct loop_counts ring = loop_counts(d->loop);
+	d->stats.state_left = space_left(d->space);
+	d->stats.uploads_pending = store_objects_pending(d->store);
+	d->stats.ring_sqes = ring.sqes;
+	d->stats.ring_cqes = ring.cqes;
+	d->stats.ring_overflows = ring.overflows;
+	d->stats.turn = ring.turn;
+	struct metrics m = {
 	        .stats = &d->stats,
 	        .sessions = sessions_count(d->sessions),
 	        .harnesses = harnesses_count(d->harnesses),
 	        .connections = http_connections(d->http),
 	        .uptime_ms = clock_mono_ms() - http_started_ms(d->http),
 	};
+	machine_see(d->machine, &m.machine);
+	return m;
 }
 
 void api_metrics(struct daemon *d, struct http_request *r)
 {
-	auto_buf struct buf b = BUF_INIT(SYSTEM_JSON_MAX);
+	auto_buf struct buf b = BUF_INIT(METRICS_MAX);
 	struct metrics m = measure(d);
 	metrics_text(&m, &b);
 	http_reply(r, 200, "text/plain; version=0.0.4; charset=utf-8", &b);
 }
 
+static void count(void *ctx, const char *status, uint64_t n)
+{
+	jw_int(ctx, status, (int64_t)n);
+}
+
+/* A tenant's own: what all do together is not for it to know. */
+static void tenant_stats(struct daemon *d, struct http_request *r)
+{
+	struct err e;
+	auto_buf struct buf b = BUF_INIT(SYSTEM_JSON_MAX);
+	auto_scope_view struct scope_view seen = {.user = NULL};
+	struct jw w = JW_INIT(&b);
+	jw_open(&w, NULL, '{');
+	jw_str(&w, "version", AGENTBOX_VERSION);
+	jw_open(&w, "runs", '{');
+	if (scope_view(d, r, NULL, NULL, &seen, &e) < 0 ||
+	        store_run_counts(d->store, &seen.view, count, &w, &e) < 0) {
+		problem_err(r, &e, PROBLEM_INTERNAL);
+		return;
+	}
+	jw_close(&w, '}');
+	jw_close(&w, '}');
+	reply_json(r, 200, &b);
+}
+
 void api_stats(struct daemon *d, struct http_request *r)
 {
-	auto_buf struct buf b = BUF_INIT(SYSTEM_JSON_MAX);
+	auto_buf struct buf b = BUF_INIT(METRICS_MAX);
+	if (scope_outside(r)) {
+		tenant_stats(d, r);
+		return;
+	}
 	struct metrics m = measure(d);
 	metrics_json(&m, &b);
 	reply_json(r, 200, &b);
@@ -242,22 +299,38 @@ void api_doctor(struct daemon *d, struct http_request *r)
 	jails_doctor(d->jails, on_doctor, a);
 }
 
+static void tell_reloaded(struct asked *a, bool renews)
+{
+	auto_buf struct buf b = BUF_INIT(SYSTEM_JSON_MAX);
+	buf_puts(&b, renews ? "{\"reloaded\":false,\"renewing\":true}" : "{\"reloaded\":true}");
+	reply_json(a->request, renews ? 202 : 200, &b);
+}
+
+static void on_in_use(void *ctx, const struct jail_reply *reply, int fds[MSG_FDS])
+{
+	auto_free struct asked *a = ctx;
+	(void)fds;
+	if (a->request && reply->err.code < 0)
+		problem_err(a->request, &reply->err, PROBLEM_POLICY_UNMET);
+	else if (a->request)
+		tell_reloaded(a, false);
+}
+
 static void on_reload(void *ctx, const struct jail_reply *reply, int fds[MSG_FDS])
 {
 	auto_free struct asked *a = ctx;
 	(void)fds;
 	/* New programs are in place when another supervisor answers, which knows how it went. */
-	a->d->renewing |= reply->renews != 0;
+	struct daemon *d = a->d;
+	d->renewing |= reply->renews != 0;
 	if (!a->request)
 		return;
-	if (reply->err.code < 0) {
+	if (reply->err.code < 0)
 		problem_err(a->request, &reply->err, PROBLEM_POLICY_UNMET);
-		return;
-	}
-	auto_buf struct buf b = BUF_INIT(SYSTEM_JSON_MAX);
-	buf_puts(&b,
-	        reply->renews ? "{\"reloaded\":false,\"renewing\":true}" : "{\"reloaded\":true}");
-	reply_json(a->request, reply->renews ? 202 : 200, &b);
+	else if (reply->renews)
+		tell_reloaded(a, true);
+	else /* behind our own question what this host has for the new policies (jails_news.c) */
+		jails_doctor(d->jails, on_in_use, take(a));
 }
 
 void api_reload(struct daemon *d, struct http_request *r)

@@ -10,6 +10,7 @@
 #include "supervisor/problem.h"
 #include "supervisor/runs.h"
 #include "supervisor/said.h"
+#include "supervisor/scope.h"
 
 #include <string.h>
 
@@ -52,7 +53,10 @@ static int check_id(const struct said *s, struct err *e)
 static void say(struct daemon *d, struct http_request *r, struct said *s)
 {
 	struct err e;
+	const struct apikey *key = scope_key(d, r);
 	s->uid = http_peer(r)->uid;
+	s->remote = http_peer(r)->remote;
+	s->key = key ? key->name : NULL;
 	if (check_id(s, &e) < 0 || runs_say(d->runs, http_param(r, 0), s, &e) < 0)
 		problem_err(r, &e, PROBLEM_INTERNAL);
 	else

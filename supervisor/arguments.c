@@ -27,9 +27,19 @@ static int log_level(const char *name, const char *text, unsigned long *ret, str
 	return number(name, text, LOG_LEVEL_DEBUG, ret, e);
 }
 
+static int log_format(const char *name, const char *text, unsigned long *ret, struct err *e)
+{
+	int format = log_format_by_name(text);
+	if (format < 0)
+		return err_set(e, -EINVAL, "%s: '%.40s' is neither text nor json", name, text);
+	*ret = (unsigned long)format;
+	return 0;
+}
+
 int arguments_parse(int argc, char **argv, struct arguments *ret, struct err *e)
 {
-	unsigned long uid = ID_SUPERVISOR, gid = ID_SUPERVISOR, level = LOG_LEVEL_INFO;
+	unsigned long uid = ID_SUPERVISOR, gid = ID_SUPERVISOR, level = LOG_LEVEL_INFO,
+	              format = LOG_TEXT;
 	for (int i = 3; i < argc; i += 2) { /* after --build */
 		const char *value = i + 1 < argc ? argv[i + 1] : NULL;
 		int rc;
@@ -41,11 +51,14 @@ int arguments_parse(int argc, char **argv, struct arguments *ret, struct err *e)
 			rc = number(argv[i], value, UINT32_MAX - 1, &gid, e);
 		else if (strcmp(argv[i], "--log-level") == 0)
 			rc = log_level(argv[i], value, &level, e);
+		else if (strcmp(argv[i], "--log-format") == 0)
+			rc = log_format(argv[i], value, &format, e);
 		else
 			rc = err_set(e, -EINVAL, "unknown option '%.40s'", argv[i]);
 		if (rc < 0)
 			return rc;
 	}
-	*ret = (struct arguments){(uid_t)uid, (gid_t)gid, (enum log_level)level};
+	*ret = (struct arguments){
+	        (uid_t)uid, (gid_t)gid, (enum log_level)level, (enum log_format)format};
 	return 0;
 }

@@ -14,6 +14,7 @@ struct arguments {
 	uid_t uid;
 	gid_t gid;
 	enum log_level log_level;
+	enum log_format log_format;
 };
 
 MUST_USE int arguments_parse(int argc, char **argv, struct arguments *ret, struct err *e);

@@ -68,11 +68,18 @@ void egress_news_notice(const struct jail_egress *x, struct buf *to)
 void egress_news_log(const struct jail_egress *x, const char *session, const char *run)
 {
 	char sentence[EGRESS_SENTENCE_MAX], hint[ADVICE_HINT_MAX] = "";
+	char line[EGRESS_SENTENCE_MAX + ADVICE_HINT_MAX + sizeof(x->rule) + 80];
 	const struct advice a = advice_of(x);
 	bool hinted = advice_hint(&a, hint);
 	egress_news_sentence(x, sentence);
-	log_info("%s%s%s%s%sjail %llu: %s; %s%s%s%s", session[0] ? "s=" : "", session,
-	        run[0] ? " r=" : "", run, session[0] ? ": " : "", (unsigned long long)x->jail,
+	(void)snprintf(line, sizeof(line), "jail %llu: %s; %s%s%s%s", (unsigned long long)x->jail,
 	        sentence, x->rule[0] ? "decided by rule " : "no rule has it", x->rule,
 	        hinted ? "; " : "", hint);
+	/* Its ids by the format (base/log.h). */
+	if (session[0] && run[0])
+		log_info("s=%s r=%s: %s", session, run, line);
+	else if (session[0])
+		log_info("s=%s: %s", session, line);
+	else
+		log_info("%s", line);
 }

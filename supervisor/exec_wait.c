@@ -30,11 +30,12 @@ struct exec_waits {
 	struct op tick;
 };
 
-bool exec_must_wait(const struct session *live, uint64_t not_jail)
+bool exec_must_wait(struct session *live, uint64_t not_jail)
 {
 	if (!live || (live->jail && live->jail != not_jail))
 		return false;
-	return live->lane.busy || live->lane.held;
+	const struct sched_session *lane = session_lane(live);
+	return lane->busy || lane->held;
 }
 
 static void gone(void *ctx)

@@ -26,7 +26,7 @@ void exec_waits_free(struct exec_waits *w);
 
 /* Neither a jail to join nor free: `live` is in memory (sessions_live) or NULL; not_jail: a jail
  * that is known to be ending, or 0. */
-bool exec_must_wait(const struct session *live, uint64_t not_jail);
+bool exec_must_wait(struct session *live, uint64_t not_jail);
 /* The request has no answer yet, and no other on_gone.  deadline_ms: monotonic. */
 void exec_wait(struct exec_waits *w, struct http_request *r, const char *session, uint64_t not_jail,
         int64_t deadline_ms);

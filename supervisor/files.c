@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "supervisor/loop.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <string.h>
 
@@ -102,6 +103,8 @@ static void readable(struct op *op, int res, uint32_t flags)
 		int n = msg_recv(f->sock, buf, fds);
 		if (n == -EAGAIN)
 			break;
+		if (n == -ECONNRESET) /* it was killed before it had read all */
+			n = 0;
 		more = take_reply(f, n < 0 ? -1 : n, buf, fds) && !f->closed;
 		for (int k = 0; k < MSG_FDS; k++)
 			fd_close(fds[k]);
@@ -123,34 +126,45 @@ static void request(
 			loop_poll(f->loop, &f->in, f->sock, POLLIN, false, readable);
 		return;
 	}
-	f->failed = rc;
+	f->failed = rc == -EPIPE ? -ECONNRESET : rc;
 	loop_timeout(f->loop, &f->fail, 0, failed_later);
 }
 
-void files_list(
-        struct files *f, const char *path, files_entry_fn *entry, files_done_fn *done, void *ctx)
+static void expect(struct files *f, files_entry_fn *entry, files_done_fn *done, void *ctx)
 {
-	struct worker_request q = {0};
 	f->entry = entry;
 	f->done = done;
 	f->ctx = ctx;
+}
+
+void files_list(struct files *f, const char *path, uint32_t flags, files_entry_fn *entry,
+        files_done_fn *done, void *ctx)
+{
+	struct worker_request q = {.flags = flags};
+	expect(f, entry, done, ctx);
 	request(f, &q, WORKER_LIST, path, -1);
 }
 
 void files_open(struct files *f, const char *path, files_done_fn *done, void *ctx)
 {
 	struct worker_request q = {0};
-	f->done = done;
-	f->ctx = ctx;
+	expect(f, NULL, done, ctx);
 	request(f, &q, WORKER_OPEN, path, -1);
+}
+
+void files_read(struct files *f, const char *path, uint64_t offset, uint64_t bytes, uint32_t flags,
+        int to, files_entry_fn *entry, files_done_fn *done, void *ctx)
+{
+	struct worker_request q = {.bytes = bytes, .offset = offset, .flags = flags};
+	expect(f, entry, done, ctx);
+	request(f, &q, WORKER_READ, path, to);
 }
 
 void files_write(struct files *f, const char *path, uint32_t flags, uint32_t mode,
         const char *bytes, size_t n, files_done_fn *done, void *ctx)
 {
 	struct worker_request q = {.bytes = n, .mode = mode, .flags = flags};
-	f->done = done;
-	f->ctx = ctx;
+	expect(f, NULL, done, ctx);
 	auto_close int fd = fd_sealed_memfd("file", bytes, n);
 	if (fd < 0) {
 		f->failed = fd;
@@ -158,4 +172,26 @@ void files_write(struct files *f, const char *path, uint32_t flags, uint32_t mod
 		return;
 	}
 	request(f, &q, WORKER_WRITE, path, fd);
+}
+
+void files_write_pipe(struct files *f, const char *path, uint32_t flags, uint32_t mode, int from,
+        uint64_t n, files_done_fn *done, void *ctx)
+{
+	struct worker_request q = {.bytes = n, .mode = mode, .flags = flags | WORKER_PIPE};
+	expect(f, NULL, done, ctx);
+	request(f, &q, WORKER_WRITE, path, from);
+}
+
+void files_mkdir(struct files *f, const char *path, uint32_t flags, files_done_fn *done, void *ctx)
+{
+	struct worker_request q = {.flags = flags};
+	expect(f, NULL, done, ctx);
+	request(f, &q, WORKER_MKDIR, path, -1);
+}
+
+void files_remove(struct files *f, const char *path, uint32_t flags, files_done_fn *done, void *ctx)
+{
+	struct worker_request q = {.flags = flags};
+	expect(f, NULL, done, ctx);
+	request(f, &q, WORKER_REMOVE, path, -1);
 }

@@ -21,12 +21,23 @@ struct files *files_new(struct loop *l, int sock);
 /* No more callbacks; the worker ends with its socket.  NULL is fine. */
 void files_close(struct files *f);
 
-/* Everything below `path` ("" for the workspace itself). */
-void files_list(
-        struct files *f, const char *path, files_entry_fn *entry, files_done_fn *done, void *ctx);
+/* Everything below `path` ("" for the workspace itself); flags: WORKER_FLAT. */
+void files_list(struct files *f, const char *path, uint32_t flags, files_entry_fn *entry,
+        files_done_fn *done, void *ctx);
 void files_open(struct files *f, const char *path, files_done_fn *done, void *ctx);
+/* `entry` hears what it is, then its bytes come through the pipe, whose writing end `to` is
+ * (borrowed); flags: WORKER_TAIL. */
+void files_read(struct files *f, const char *path, uint64_t offset, uint64_t bytes, uint32_t flags,
+        int to, files_entry_fn *entry, files_done_fn *done, void *ctx);
 /* flags: enum worker_flag.  The bytes are copied. */
 void files_write(struct files *f, const char *path, uint32_t flags, uint32_t mode,
         const char *bytes, size_t n, files_done_fn *done, void *ctx);
+/* Likewise n bytes that come through a pipe, whose reading end `from` is (borrowed). */
+void files_write_pipe(struct files *f, const char *path, uint32_t flags, uint32_t mode, int from,
+        uint64_t n, files_done_fn *done, void *ctx);
+void files_mkdir(struct files *f, const char *path, uint32_t flags, files_done_fn *done, void *ctx);
+/* flags: WORKER_TREE. */
+void files_remove(
+        struct files *f, const char *path, uint32_t flags, files_done_fn *done, void *ctx);
 
 #endif

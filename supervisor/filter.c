@@ -30,6 +30,7 @@ static const int allowed[] = {
         SYS_close,
         SYS_close_range,
         SYS_fstat,
+        SYS_fstatfs,
         SYS_stat,
         SYS_lstat,
         SYS_newfstatat,
@@ -56,6 +57,7 @@ static const int allowed[] = {
         SYS_fcntl,
         SYS_fadvise64,
         SYS_memfd_create,
+        SYS_pipe2, /* to a file worker (files.c) */
         SYS_dup,
         /* the ring and waiting */
         SYS_io_uring_enter,

@@ -12,7 +12,10 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "policy/wishes.h"
+#include "supervisor/harness_json.h"
 #include "supervisor/loop.h"
+#include "supervisor/packs.h"
 #include "supervisor/stats.h"
 
 #include <dirent.h>
@@ -38,7 +41,9 @@ struct entry {
 	enum kind kind;
 	size_t dir;
 	char *file; /* owned: name below the directory */
+	char *pack; /* owned: its name, or NULL: root's own */
 	struct stamp stamp;
+	struct timespec granted; /* of a pack's record */
 	struct harness *harness; /* reference, NULL before the first good version */
 	struct agent *agent;     /* owned, likewise */
 	char *error;             /* owned: why the file as it is now is not in use */
@@ -54,6 +59,8 @@ struct harnesses {
 	struct stats *stats;
 	harnesses_check_fn *check;
 	void *check_ctx;
+	void (*loaded)(void *ctx); /* or NULL */
+	void *loaded_ctx;
 	int inotify; /* owned */
 	struct loop *loop;
 	struct op in, wait;
@@ -73,13 +80,18 @@ static void watch(struct harnesses *h, int dir, const char *below)
 }
 
 /* A second descriptor with a position of its own. */
-static DIR *list_dir(int dir)
+static DIR *list_dir_at(int dir, const char *path)
 {
-	int fd = dir < 0 ? -1 : openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = dir < 0 ? -1 : openat(dir, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	if (!d)
 		fd_close(fd);
 	return d;
+}
+
+static DIR *list_dir(int dir)
+{
+	return list_dir_at(dir, ".");
 }
 
 static void watch_all(struct harnesses *h)
@@ -134,6 +146,7 @@ static void entry_free(struct entry *x)
 	harness_unref(x->harness);
 	agent_free(x->agent);
 	free(x->file);
+	free(x->pack);
 	free(x->error);
 	free(x);
 }
@@ -166,6 +179,7 @@ static struct entry *entry_get(struct harnesses *h, enum kind kind, size_t dir, 
 	x->kind = kind;
 	x->dir = dir;
 	x->file = xstrdup(file);
+	x->pack = kind == KIND_HARNESS ? pack_of_file(file) : NULL;
 	struct list *at = &h->entries; /* behind those of the same and earlier directories */
 	list_for_each (o, &h->entries, struct entry, link)
 		if (o->dir > dir) {
@@ -182,10 +196,16 @@ static void note(void *ctx, const char *file, int line, const char *text)
 	log_info("harness %s:%d: %s", file, line, text);
 }
 
-static void parse(struct entry *x, const char *text, size_t n, struct err *e)
+static void parse(
+        struct entry *x, const struct pack *pack, const char *text, size_t n, struct err *e)
 {
 	if (x->kind == KIND_HARNESS) {
 		struct harness *fresh = harness_parse(x->file, text, n, note, NULL, e);
+		if (fresh && pack && pack_allows(pack, fresh, e) < 0) {
+			harness_unref(fresh);
+			harness_unref(take(x->harness)); /* it may have been granted more */
+			return;
+		}
 		if (!fresh)
 			return;
 		harness_unref(x->harness);
@@ -215,21 +235,32 @@ static bool same(const struct stamp *a, const struct stamp *b)
 	       a->ctime.tv_nsec == b->ctime.tv_nsec;
 }
 
-static void load_file(struct harnesses *h, enum kind kind, size_t dir, int dirfd, const char *file)
+static bool same_grants(const struct entry *x, const struct pack *p)
+{
+	return !p || (x->granted.tv_sec == p->time.tv_sec && x->granted.tv_nsec == p->time.tv_nsec);
+}
+
+static void load_file(struct harnesses *h, enum kind kind, size_t dir, int dirfd, const char *file,
+        const struct pack *pack)
 {
 	struct stamp now;
 	if (!stamp_of(dirfd, file, &now))
 		return; /* gone again */
 	struct entry *x = entry_get(h, kind, dir, file);
 	x->seen = true;
-	if (same(&x->stamp, &now))
+	if (same(&x->stamp, &now) && same_grants(x, pack))
 		return;
 	x->stamp = now;
+	if (!same_grants(x, pack)) {
+		/* What was granted it before does not hold. */
+		harness_unref(take(x->harness));
+		x->granted = pack->time;
+	}
 	struct err e = {0};
 	auto_free char *text = NULL;
 	size_t n = 0;
 	if (file_slurp_plain_at(dirfd, file, LIMIT_YAML_FILE, &text, &n, &e) == 0)
-		parse(x, text, n, &e);
+		parse(x, pack, text, n, &e);
 	free(x->error);
 	x->error = e.code ? xstrdup(e.text) : NULL;
 	if (x->error) {
@@ -253,10 +284,30 @@ static void load_dir(struct harnesses *h, size_t dir)
 	size_t n = 0;
 	for (const struct dirent *x; d && (x = readdir(d)) != NULL;)
 		if (is_harness_file(x->d_name) && n++ < LIMIT_HARNESSES)
-			load_file(h, KIND_HARNESS, dir, h->dirs[dir], x->d_name);
+			load_file(h, KIND_HARNESS, dir, h->dirs[dir], x->d_name, NULL);
 	if (n > LIMIT_HARNESSES)
 		log_warn(
 		        "harnesses: %zu of %zu files are beyond the limit", n - LIMIT_HARNESSES, n);
+	if (d)
+		closedir(d);
+}
+
+struct loading {
+	struct harnesses *h;
+	size_t dir;
+};
+
+static void load_pack(void *ctx, const struct pack *p)
+{
+	const struct loading *l = ctx;
+	int fd = l->h->dirs[l->dir];
+	DIR *d = list_dir_at(fd, p->dir);
+	size_t n = 0;
+	for (const struct dirent *x; d && (x = readdir(d)) != NULL;) {
+		auto_free char *file = xasprintf("%s/%s", p->dir, x->d_name);
+		if (is_harness_file(x->d_name) && n++ < LIMIT_HARNESSES)
+			load_file(l->h, KIND_HARNESS, l->dir, fd, file, p);
+	}
 	if (d)
 		closedir(d);
 }
@@ -269,7 +320,7 @@ static void load_agents(struct harnesses *h)
 			continue;
 		char file[NAME_MAX_LEN + 16];
 		(void)snprintf(file, sizeof(file), "%.63s/agent.yaml", x->d_name);
-		load_file(h, KIND_AGENT, 0, h->agents_dir, file);
+		load_file(h, KIND_AGENT, 0, h->agents_dir, file, NULL);
 	}
 	if (d)
 		closedir(d);
@@ -279,13 +330,19 @@ void harnesses_load(struct harnesses *h)
 {
 	list_for_each (x, &h->entries, struct entry, link)
 		x->seen = false;
-	for (size_t i = 0; i < h->ndirs; i++)
+	for (size_t i = 0; i < h->ndirs; i++) {
+		struct loading l = {h, i};
 		load_dir(h, i);
+		if (i > 0) /* root's; none is bundled */
+			packs_each(h->dirs[i], load_pack, &l);
+	}
 	load_agents(h);
 	list_for_each (y, &h->entries, struct entry, link)
 		if (!y->seen)
 			entry_free(y);
 	h->stats->harness_reloads++;
+	if (h->loaded)
+		h->loaded(h->loaded_ctx);
 }
 
 /* ---- noticing changes ---- */
@@ -335,21 +392,32 @@ void harnesses_watch(struct harnesses *h, struct loop *l)
 
 static struct entry *lookup(struct harnesses *h, const char *name)
 {
-	struct entry *found = NULL; /* the last one wins */
+	struct entry *found = NULL; /* the last one wins, but no pack's over root's */
 	list_for_each (x, &h->entries, struct entry, link)
-		if (x->kind == KIND_HARNESS && x->harness && strcmp(x->harness->name, name) == 0)
+		if (x->kind == KIND_HARNESS && x->harness && strcmp(x->harness->name, name) == 0 &&
+		        (!found || found->pack || !x->pack))
 			found = x;
 	return found;
 }
 
-/* A file that never parsed has no name but its file's. */
+/* A file that never parsed has no name but its file's.  Owned. */
+static char *presumed_name(const struct entry *x)
+{
+	const char *slash = strrchr(x->file, '/');
+	const char *base = slash ? slash + 1 : x->file;
+	int n = (int)(strlen(base) - strlen(".md"));
+	return x->pack ? xasprintf("%s.%.*s", x->pack, n, base) : xstrndup(base, (size_t)n);
+}
+
 static struct entry *broken(struct harnesses *h, const char *name)
 {
-	size_t n = strlen(name);
-	list_for_each (x, &h->entries, struct entry, link)
-		if (x->kind == KIND_HARNESS && !x->harness && strncmp(x->file, name, n) == 0 &&
-		        strcmp(x->file + n, ".md") == 0)
+	list_for_each (x, &h->entries, struct entry, link) {
+		if (x->kind != KIND_HARNESS || x->harness)
+			continue;
+		auto_free char *presumed = presumed_name(x);
+		if (strcmp(presumed, name) == 0)
 			return x;
+	}
 	return NULL;
 }
 
@@ -396,6 +464,30 @@ int harnesses_agent(
 	return err_set(e, -ENOENT, "no agent '%.64s' in harnesses/agents", backend);
 }
 
+void harnesses_agents(struct harnesses *h, harnesses_agent_fn *fn, void *ctx)
+{
+	list_for_each (x, &h->entries, struct entry, link) {
+		auto_free char *dir = xstrndup(x->file, strcspn(x->file, "/"));
+		if (x->kind == KIND_AGENT)
+			fn(ctx, dir, x->agent, x->error);
+	}
+	fn(ctx, h->exec->name, h->exec, NULL);
+}
+
+void harnesses_each(struct harnesses *h, void (*each)(void *ctx, struct harness *x), void *ctx)
+{
+	list_for_each (x, &h->entries, struct entry, link)
+		if (x->kind == KIND_HARNESS && x->harness &&
+		        lookup(h, x->harness->name) == x) /* no later directory has its name */
+			each(ctx, x->harness);
+}
+
+void harnesses_on_load(struct harnesses *h, void (*loaded)(void *ctx), void *ctx)
+{
+	h->loaded = loaded;
+	h->loaded_ctx = ctx;
+}
+
 size_t harnesses_count(const struct harnesses *h)
 {
 	size_t n = 0;
@@ -406,35 +498,16 @@ size_t harnesses_count(const struct harnesses *h)
 
 /* ---- JSON ---- */
 
-static void texts(struct jw *w, const char *key, char *const *list)
+static bool listed(const struct harnesses_view *v, const struct entry *x)
 {
-	if (!list)
-		return;
-	jw_open(w, key, '[');
-	for (; *list; list++)
-		jw_str(w, NULL, *list);
-	jw_close(w, ']');
+	bool found = !v->names && (x->harness || !v->outside);
+	for (char *const *n = v->names; n && *n && !found; n++)
+		found = x->harness && strcmp(*n, x->harness->name) == 0;
+	return found;
 }
 
-static void show_whole(struct jw *w, const struct harness *x)
-{
-	jw_str(w, "systemPrompt", x->system_prompt);
-	texts(w, "toolsAllow", x->tools_allow);
-	texts(w, "toolsDeny", x->tools_deny);
-	texts(w, "command", x->command);
-	jw_open(w, "seed", '[');
-	for (size_t i = 0; i < x->nseed; i++)
-		jw_str(w, NULL, x->seed[i].name);
-	jw_close(w, ']');
-	jw_open(w, "mcp", '[');
-	for (size_t i = 0; i < x->nmcp; i++)
-		jw_str(w, NULL, x->mcp[i].name);
-	jw_close(w, ']');
-	if (x->max_turns)
-		jw_int(w, "maxTurns", x->max_turns);
-}
-
-static void show(struct harnesses *h, const struct entry *x, struct jw *w, bool whole)
+static void show(struct harnesses *h, const struct harnesses_view *v, const struct entry *x,
+        struct jw *w, bool whole)
 {
 	struct err e = {0};
 	bool usable = x->harness && (!h->check || h->check(h->check_ctx, x->harness, &e) == 0);
@@ -445,39 +518,44 @@ static void show(struct harnesses *h, const struct entry *x, struct jw *w, bool 
 		jw_str(w, "backend", x->harness->backend);
 		jw_str(w, "model", x->harness->model);
 		jw_str(w, "policy", x->harness->policy);
-		texts(w, "artifacts", x->harness->artifacts);
+		jw_texts(w, "artifacts", x->harness->artifacts);
 		jw_int(w, "timeoutMs", (int64_t)x->harness->timeout_ms);
-		if (whole)
-			show_whole(w, x->harness);
+		if (whole && !v->outside)
+			harness_json(w, x->harness);
 	} else {
-		auto_free char *name = xstrndup(x->file, strlen(x->file) - 3);
+		auto_free char *name = presumed_name(x);
 		jw_str(w, "name", name);
 	}
-	jw_str(w, "file", x->file);
-	jw_bool(w, "bundled", x->dir == 0);
+	if (!v->outside) {
+		jw_str(w, "file", x->file);
+		jw_bool(w, "bundled", x->dir == 0);
+		jw_str(w, "pack", x->pack);
+		jw_str(w, "error", x->error ? x->error : e.code ? e.text : NULL);
+	}
 	jw_bool(w, "usable", usable);
-	jw_str(w, "error", x->error ? x->error : e.code ? e.text : NULL);
 	jw_close(w, '}');
 }
 
-void harnesses_list(struct harnesses *h, struct buf *json)
+void harnesses_list(struct harnesses *h, const struct harnesses_view *v, struct buf *json)
 {
 	struct jw w = JW_INIT(json);
 	list_for_each (x, &h->entries, struct entry, link)
-		if (x->kind == KIND_HARNESS && (!x->harness || lookup(h, x->harness->name) == x))
-			show(h, x, &w, false);
+		if (x->kind == KIND_HARNESS && listed(v, x) &&
+		        (!x->harness || lookup(h, x->harness->name) == x))
+			show(h, v, x, &w, false);
 }
 
-int harnesses_show(struct harnesses *h, const char *name, struct buf *json, struct err *e)
+int harnesses_show(struct harnesses *h, const struct harnesses_view *v, const char *name,
+        struct buf *json, struct err *e)
 {
 	const struct entry *x = lookup(h, name);
-	if (!x)
+	if (!x && !v->outside)
 		x = broken(h, name);
 	if (!x) {
 		struct harness *none;
 		return harnesses_get(h, name, &none, e); /* words the refusal */
 	}
 	struct jw w = JW_INIT(json);
-	show(h, x, &w, true);
+	show(h, v, x, &w, true);
 	return 0;
 }

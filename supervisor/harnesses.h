@@ -40,6 +40,15 @@ MUST_USE int harnesses_get(
 /* The agent of a backend name (borrowed: for the turn), -ENOENT. */
 MUST_USE int harnesses_agent(
         struct harnesses *h, const char *backend, const struct agent **ret, struct err *e);
+/* Calls fn for each agent, with why its file as it is now is not in use (else NULL); a NULL agent:
+ * no version of it ever was. */
+typedef void harnesses_agent_fn(
+        void *ctx, const char *dir, const struct agent *a, const char *error);
+void harnesses_agents(struct harnesses *h, harnesses_agent_fn *fn, void *ctx);
+/* Each of those in use; the callback must not load any. */
+void harnesses_each(struct harnesses *h, void (*each)(void *ctx, struct harness *x), void *ctx);
+/* Called after each load from here on. */
+void harnesses_on_load(struct harnesses *h, void (*loaded)(void *ctx), void *ctx);
 size_t harnesses_count(const struct harnesses *h);
 
 /* Whether this host and build can honour a harness (plan.h); asked for the lists. */
@@ -47,7 +56,14 @@ typedef int harnesses_check_fn(void *ctx, struct harness *h, struct err *e);
 void harnesses_checker(struct harnesses *h, harnesses_check_fn *check, void *ctx);
 
 /* ---- JSON for the API ---- */
-void harnesses_list(struct harnesses *h, struct buf *json); /* objects separated by commas */
-MUST_USE int harnesses_show(struct harnesses *h, const char *name, struct buf *json, struct err *e);
+/* For whom: a tenant sees those of its key, and of them what it needs to start them. */
+struct harnesses_view {
+	char *const *names; /* NULL: all */
+	bool outside;       /* no files, no reasons, no system prompts */
+};
+/* Objects separated by commas. */
+void harnesses_list(struct harnesses *h, const struct harnesses_view *v, struct buf *json);
+MUST_USE int harnesses_show(struct harnesses *h, const struct harnesses_view *v, const char *name,
+        struct buf *json, struct err *e);
 
 #endif

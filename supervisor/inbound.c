@@ -128,11 +128,9 @@ static void ask(struct inbound *c)
 	jails_socket(c->d->jails, c->jail, (uint16_t)c->port, c->v6, on_socket, c);
 }
 
-static void on_gone(struct jail_watch *w, const struct jail_gone *x)
+static void lose(struct inbound *c)
 {
-	struct inbound *c = container_of(w, struct inbound, watch);
 	struct err e;
-	(void)x;
 	jails_unwatch(c->d->jails, &c->watch);
 	if (c->told) {
 		c->calls.jail_gone(c->calls.ctx);
@@ -140,6 +138,19 @@ static void on_gone(struct jail_watch *w, const struct jail_gone *x)
 	}
 	err_set(&e, -ESRCH, "the jail has ended");
 	tell(c, &e);
+}
+
+static void on_gone(struct jail_watch *w, const struct jail_gone *x)
+{
+	(void)x;
+	lose(container_of(w, struct inbound, watch));
+}
+
+void inbound_end_jail(struct daemon *d, uint64_t jail)
+{
+	list_for_each (c, &d->inbounds, struct inbound, link)
+		if (c->jail == jail && !c->closed)
+			lose(c);
 }
 
 /* Root's word of now, so that the answer can name it; agentboxd looks again. */

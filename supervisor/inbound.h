@@ -13,6 +13,8 @@
 
 #include "base/err.h"
 
+#include <stdint.h>
+
 struct daemon;
 struct inbound;
 
@@ -31,6 +33,9 @@ struct inbound *inbound_open(struct daemon *d, const char *session, unsigned por
         const struct inbound_calls *calls, struct err *e);
 /* Closes the socket; no call comes any more. */
 void inbound_close(struct inbound *c);
+
+/* As if that jail had ended: it is cut off. */
+void inbound_end_jail(struct daemon *d, uint64_t jail);
 
 /* "3000": a port.  -EINVAL. */
 MUST_USE int inbound_port(const char *text, unsigned *ret, struct err *e);

@@ -194,6 +194,11 @@ void jails_release(struct jails *j, uint64_t jail)
 	submit_simple(j, JAIL_RELEASE, jail, NULL, NULL);
 }
 
+void jails_alive(struct jails *j)
+{
+	submit_simple(j, JAIL_ALIVE, 0, NULL, NULL);
+}
+
 void jails_stats(struct jails *j, uint64_t jail, jails_reply_fn *done, void *ctx)
 {
 	submit_simple(j, JAIL_STATS, jail, done, ctx);
@@ -232,11 +237,41 @@ void jails_stdin_end(struct jails *j, uint64_t jail)
 	submit_simple(j, JAIL_STDIN_END, jail, NULL, NULL);
 }
 
+void jails_rest(struct jails *j, uint64_t jail, jails_reply_fn *done, void *ctx)
+{
+	submit_simple(j, JAIL_REST, jail, done, ctx);
+}
+
+void jails_claim(struct jails *j, struct jail_claim *m, jails_reply_fn *done, void *ctx)
+{
+	submit(j, JAIL_CLAIM, m, sizeof(*m), -1, done, ctx, NULL);
+}
+
 void jails_socket(
         struct jails *j, uint64_t jail, uint16_t port, bool v6, jails_reply_fn *done, void *ctx)
 {
 	struct jail_socket m = {.jail = jail, .port = port, .v6 = v6};
 	submit(j, JAIL_SOCKET, &m, sizeof(m), -1, done, ctx, NULL);
+}
+
+void jails_hook(
+        struct jails *j, const struct jail_hook *m, int body_fd, jails_reply_fn *done, void *ctx)
+{
+	submit(j, JAIL_HOOK, m, sizeof(*m), body_fd, done, ctx, NULL);
+}
+
+void jails_object(
+        struct jails *j, const struct jail_object *m, int fd, jails_reply_fn *done, void *ctx)
+{
+	submit(j, JAIL_OBJECT, m, sizeof(*m), fd, done, ctx, NULL);
+}
+
+void jails_snapshot(struct jails *j, const struct jail_snapshot_ask *m, const char *name,
+        jails_reply_fn *done, void *ctx)
+{
+	struct jail_snapshot_ask ask = *m;
+	(void)str_copy(ask.name, sizeof(ask.name), name); /* checked by agentboxd */
+	submit(j, JAIL_SNAPSHOT, &ask, sizeof(ask), -1, done, ctx, NULL);
 }
 
 void jails_session_delete(struct jails *j, const char *session, jails_reply_fn *done, void *ctx)
@@ -341,6 +376,8 @@ static void got_hello(void *ctx, const struct jail_reply *r, int fds[MSG_FDS])
 		memcpy(root->version, r->version, sizeof(root->version));
 	if (msg_text_ok(r->stays, sizeof(r->stays)))
 		memcpy(root->stays, r->stays, sizeof(root->stays));
+	if (msg_text_ok(r->agents, sizeof(r->agents)))
+		memcpy(root->agents, r->agents, sizeof(root->agents));
 	root->since_ms = r->since_ms;
 }
 

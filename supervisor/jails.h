@@ -49,6 +49,10 @@ struct jails_calls {
 	/* A jail of a run that another supervisor left: before `adopted`.  fds as of a reply. */
 	void (*found)(struct daemon *d, const struct jail_found *x, int fds[MSG_FDS]);
 	void (*adopted)(struct daemon *d, enum jail_former former); /* those were all */
+	/* What a webhook's receiver has answered. */
+	void (*hooked)(struct daemon *d, const struct jail_hooked *x);
+	/* What has become of an artifact in root's bucket. */
+	void (*objected)(struct daemon *d, const struct jail_objected *x);
 	/* It is gone, or sent no policies that could be used; told once. */
 	void (*lost)(struct daemon *d, const char *why);
 };
@@ -57,9 +61,10 @@ struct jails *jails_new(struct daemon *d, int sock, const struct jails_calls *ca
 void jails_free(struct jails *j);
 /* What agentboxd said of itself in answer to HELLO. */
 struct jails_root {
-	char version[24];         /* "" until then */
-	char stays[ERR_TEXT_MAX]; /* why the latest new one has not taken over, "" */
-	int64_t since_ms;         /* wall clock: this program's start */
+	char version[24];             /* "" until then */
+	char stays[ERR_TEXT_MAX];     /* why the latest new one has not taken over, "" */
+	int64_t since_ms;             /* wall clock: this program's start */
+	char agents[JAIL_AGENTS_MAX]; /* where agents are installed, "" where it did not say */
 };
 const struct jails_root *jails_root(const struct jails *j);
 void jails_start(struct jails *j); /* reads from the socket, says JAIL_HELLO */
@@ -80,15 +85,31 @@ void jails_kill(struct jails *j, uint64_t jail);
 void jails_worker(struct jails *j, uint64_t jail, jails_reply_fn *done, void *ctx);
 void jails_release(struct jails *j, uint64_t jail);
 void jails_stats(struct jails *j, uint64_t jail, jails_reply_fn *done, void *ctx);
+/* Says that the loop goes round. */
+void jails_alive(struct jails *j);
 void jails_doctor(struct jails *j, jails_reply_fn *done, void *ctx);
 void jails_reload(struct jails *j, jails_reply_fn *done, void *ctx);
 /* Asks for what another supervisor left. */
 void jails_adopt(struct jails *j);
+/* Its run is over, its program waits for another: cuts it off, and answers when all that went out
+ * is told. */
+void jails_rest(struct jails *j, uint64_t jail, jails_reply_fn *done, void *ctx);
+/* That it is another run's.  Fill session, run and purse. */
+void jails_claim(struct jails *j, struct jail_claim *m, jails_reply_fn *done, void *ctx);
 /* The jail's program is to see the end of its input: we have closed it. */
 void jails_stdin_end(struct jails *j, uint64_t jail);
 /* The reply's first fd is a connection to that port of the jail, begun but not waited for. */
 void jails_socket(
         struct jails *j, uint64_t jail, uint16_t port, bool v6, jails_reply_fn *done, void *ctx);
+/* body_fd is taken.  The reply says that egress was told; the answer comes through `hooked`. */
+void jails_hook(
+        struct jails *j, const struct jail_hook *m, int body_fd, jails_reply_fn *done, void *ctx);
+/* fd is taken (-1: none).  Likewise; the answer comes through `objected`. */
+void jails_object(
+        struct jails *j, const struct jail_object *m, int fd, jails_reply_fn *done, void *ctx);
+/* The rest of *m is filled in; the reply's first fd of LIST is a memfd of struct jail_snapshot. */
+void jails_snapshot(struct jails *j, const struct jail_snapshot_ask *m, const char *name,
+        jails_reply_fn *done, void *ctx);
 void jails_session_delete(struct jails *j, const char *session, jails_reply_fn *done, void *ctx);
 
 /* ---- those that live now ---- */
@@ -98,7 +119,8 @@ struct jail_live {
 	char session[ID_MAX]; /* whose workspace it has, or "" */
 	char run[ID_MAX];     /* that it was made for, or "" */
 	char policy[NAME_MAX_LEN];
-	int64_t made_ms; /* wall clock */
+	int64_t made_ms;  /* wall clock */
+	struct veil veil; /* of the secrets that are in it */
 };
 /* Borrowed: for the turn; NULL: it lives no more. */
 const struct jail_live *jails_find(const struct jails *j, uint64_t jail);

@@ -38,6 +38,20 @@ static void live_add(struct jails *j, const struct jail_make *m, uint64_t jail)
 		(void)str_copy(x->policy, sizeof(x->policy), set->policies[m->policy].name);
 }
 
+static void live_claimed(struct jails *j, const struct jail_claim *m)
+{
+	list_for_each (x, &j->live, struct jail_live, link)
+		if (x->jail == m->jail)
+			memcpy(x->run, m->run, sizeof(x->run));
+}
+
+static void live_veil(struct jails *j, uint64_t jail, const struct veil *v)
+{
+	list_for_each (x, &j->live, struct jail_live, link)
+		if (x->jail == jail && v->nforms && veil_ok(v))
+			x->veil = *v;
+}
+
 static void live_remove(struct jails *j, uint64_t jail)
 {
 	list_for_each (x, &j->live, struct jail_live, link)
@@ -103,9 +117,16 @@ static void reply(struct jails *j, struct request *q, struct jail_reply *r, int 
 	list_remove(&q->link);
 	if (q->m->type == JAIL_MAKE && r->err.code == 0) {
 		live_add(j, jails_make_of(q), r->jail);
+		j->daemon->stats.jails_made++;
+		j->daemon->stats.pool_hits += r->pooled != 0;
+		stats_observe(&j->daemon->stats.jail_make, r->make_us);
 		if (q->watch)
 			jails_watch(j, r->jail, q->watch);
 	}
+	if ((q->m->type == JAIL_MAKE || q->m->type == JAIL_EXEC) && r->err.code == 0)
+		live_veil(j, r->jail, &r->veil);
+	if (q->m->type == JAIL_CLAIM && r->err.code == 0)
+		live_claimed(j, (const struct jail_claim *)(const void *)q->m);
 	if (q->done)
 		q->done(q->ctx, r, fds);
 	else if (r->err.code && q->m->type != JAIL_SIGNAL && q->m->type != JAIL_KILL &&
@@ -144,6 +165,8 @@ static void got_policies(struct jails *j, int *fd)
 {
 	struct err e;
 	if (policies_load(j->daemon->policies, take_fd(*fd), &e) == 0) {
+		const struct daemon_config *c = &policies_set(j->daemon->policies)->config;
+		log_use((enum log_format)c->log_format, (int)c->log_level);
 		jails_doctor(j, got_host, j);
 		return;
 	}
@@ -178,14 +201,46 @@ static void publish(struct jails *j, const struct jail_egress *x)
 		egress_feed_put(j->daemon->egress, b.p, b.len);
 }
 
-static void got_egress(struct jails *j, const struct jail_egress *x)
+static void got_hooked(struct jails *j, struct jail_hooked *x)
+{
+	x->reason[sizeof(x->reason) - 1] = '\0';
+	j->calls.hooked(j->daemon, x);
+}
+
+static void got_used(struct jails *j, const struct jail_used *x)
+{
+	purses_save(j->daemon, x);
+	TELL(j, x->jail, used, x);
+}
+
+static void got_objected(struct jails *j, struct jail_objected *x)
+{
+	x->reason[sizeof(x->reason) - 1] = '\0';
+	x->link[sizeof(x->link) - 1] = '\0';
+	j->calls.objected(j->daemon, x);
+}
+
+/* Names that a jail asks for are its output, too: to clients, and into the log. */
+static void veil_names(struct jails *j, struct jail_egress *x)
+{
+	const struct jail_live *from = jails_find(j, x->jail);
+	(void)veil_text(from ? &from->veil : NULL, x->host, strlen(x->host));
+	(void)veil_text(from ? &from->veil : NULL, x->reason, strlen(x->reason));
+}
+
+static void got_egress(struct jails *j, struct jail_egress *x)
 {
 	struct stats *s = &j->daemon->stats;
+	x->host[sizeof(x->host) - 1] = '\0';
+	x->policy[sizeof(x->policy) - 1] = '\0';
+	x->rule[sizeof(x->rule) - 1] = '\0';
+	x->reason[sizeof(x->reason) - 1] = '\0';
 	if (x->verdict == EGRESS_DENIED)
 		s->egress_denied += x->times;
 	else
 		s->egress_allowed += x->times;
 	s->egress_bytes += x->bytes_out;
+	veil_names(j, x);
 	publish(j, x);
 	TELL(j, x->jail, egress, x);
 }
@@ -205,6 +260,7 @@ static void got_found(struct jails *j, struct jail_found *x, int fds[MSG_FDS])
 		memcpy(l->session, x->session, sizeof(l->session));
 		memcpy(l->run, x->run, sizeof(l->run));
 		memcpy(l->policy, x->policy, sizeof(l->policy));
+		live_veil(j, x->jail, &x->veil);
 	}
 	j->calls.found(j->daemon, x, fds);
 }
@@ -225,6 +281,9 @@ void jails_dispatch(struct jails *j, void *m, size_t n, int fds[MSG_FDS])
 	        [JAIL_USED] = sizeof(struct jail_used),
 	        [JAIL_BUDGET] = sizeof(struct jail_budget),
 	        [JAIL_LOST] = sizeof(struct jail_lost),
+	        [JAIL_HOOKED] = sizeof(struct jail_hooked),
+	        [JAIL_OBJECTED] = sizeof(struct jail_objected),
+	        [JAIL_PING] = sizeof(struct jail_simple),
 	};
 	if (h->type >= ARRAY_LEN(sizes) || sizes[h->type] != n) {
 		log_warn("agentboxd: message of type %d with %zu bytes ignored", h->type, n);
@@ -245,26 +304,17 @@ void jails_dispatch(struct jails *j, void *m, size_t n, int fds[MSG_FDS])
 	case JAIL_POLICIES:
 		got_policies(j, &fds[0]);
 		break;
-	case JAIL_EGRESS: {
-		struct jail_egress *x = m;
-		x->host[sizeof(x->host) - 1] = '\0';
-		x->policy[sizeof(x->policy) - 1] = '\0';
-		x->rule[sizeof(x->rule) - 1] = '\0';
-		x->reason[sizeof(x->reason) - 1] = '\0';
-		got_egress(j, x);
+	case JAIL_EGRESS:
+		got_egress(j, m);
 		break;
-	}
 	case JAIL_LIMIT: {
 		const struct jail_limit *x = m;
 		TELL(j, x->jail, limit, x);
 		break;
 	}
-	case JAIL_USED: {
-		const struct jail_used *x = m;
-		purses_save(j->daemon, x);
-		TELL(j, x->jail, used, x);
+	case JAIL_USED:
+		got_used(j, m);
 		break;
-	}
 	case JAIL_BUDGET: {
 		const struct jail_budget *x = m;
 		TELL(j, x->jail, budget, x);
@@ -275,6 +325,12 @@ void jails_dispatch(struct jails *j, void *m, size_t n, int fds[MSG_FDS])
 		TELL(j, x->jail, lost, x);
 		break;
 	}
+	case JAIL_HOOKED:
+		got_hooked(j, m);
+		break;
+	case JAIL_OBJECTED:
+		got_objected(j, m);
+		break;
 	case JAIL_STOP:
 		j->calls.stop(j->daemon);
 		break;
@@ -283,6 +339,9 @@ void jails_dispatch(struct jails *j, void *m, size_t n, int fds[MSG_FDS])
 		break;
 	case JAIL_FOUND:
 		got_found(j, m, fds);
+		break;
+	case JAIL_PING:
+		jails_alive(j);
 		break;
 	}
 }

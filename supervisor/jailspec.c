@@ -65,13 +65,16 @@ static const struct body_key keys[] = {
         {"tty", BODY_BOOL, false},
         {"rows", BODY_INTEGER, false},
         {"cols", BODY_INTEGER, false},
-        /* a fresh jail only */
+        /* a jail that is made for it */
         {"policy", BODY_STRING, false},
+        {"snapshot", BODY_STRING, false}, /* of a session */
+        /* a fresh jail only */
+        {"agent", BODY_STRING, false},
         {"user", BODY_STRING, false},
         {"binds", BODY_ARRAY, false},
         {"limits", BODY_OBJECT, false},
 };
-enum { KEYS_OF_EXEC = 6 };
+enum { KEYS_OF_EXEC = 8 };
 
 static int read_window(const struct json *body, const char *name, uint16_t *ret, struct err *e)
 {
@@ -108,7 +111,7 @@ static int check_env(const struct json *env, struct err *e)
 static int read_fresh(const struct json *body, struct jailspec *j, struct err *e)
 {
 	const char *user = json_str(body, "user", "agent");
-	j->policy = json_str(body, "policy", NULL);
+	j->agent = json_str(body, "agent", NULL);
 	j->root = strcmp(user, "root") == 0;
 	if (!j->root && strcmp(user, "agent") != 0)
 		return err_set(e, -EINVAL, "user: '%.32s' is neither agent nor root", user);
@@ -140,6 +143,11 @@ int jailspec_read(const struct json *body, bool fresh, struct jailspec *ret, str
 	if (ret->cwd && ret->cwd[0] != '/')
 		return err_set(e, -EINVAL, "cwd: must be an absolute path");
 	ret->tty = json_bool(body, "tty", false);
+	ret->policy = json_str(body, "policy", NULL);
+	ret->snapshot = json_str(body, "snapshot", NULL);
+	if (ret->snapshot && (fresh || !name_valid(ret->snapshot)))
+		return err_set(e, -EINVAL, "snapshot: '%.64s' %s", ret->snapshot,
+		        fresh ? "is a session's to start from" : "is no snapshot's name");
 	if (check_env(ret->env, e) < 0 || read_window(body, "rows", &ret->rows, e) < 0 ||
 	        read_window(body, "cols", &ret->cols, e) < 0)
 		return e->code;
@@ -253,33 +261,39 @@ static size_t count(const struct json *env)
 /* What the client says of the variable counts. */
 static size_t add_env(const struct jailspec *j, const char *pair, char **env, size_t n)
 {
-	char name[32];
+	char name[128];
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(pair, "="), pair);
 	if (!json_get(j->env, name))
 		env[n++] = xstrdup(pair);
 	return n;
 }
 
+#define JAILSPEC_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
 int jailspec_pack(const struct jailspec *j, const struct policy *p, struct err *e)
 {
 	static const char *const none[] = {NULL};
 	const char *const *trust = p ? policy_trust_env(p) : none;
 	const char *ours[] = {
-	        "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+	        j->agent ? "PATH=/opt/agent/bin:" JAILSPEC_PATH : "PATH=" JAILSPEC_PATH,
 	        j->root ? "HOME=/root" : "HOME=/home/agent",
 	        j->root ? "USER=root" : "USER=agent",
 	        "LANG=C.UTF-8",
 	        j->tty ? "TERM=xterm-256color" : "TERM=dumb",
 	        "TMPDIR=/tmp",
 	};
-	size_t nours = ARRAY_LEN(ours), n = 0, ntrust = 0;
+	size_t nours = ARRAY_LEN(ours), n = 0, ntrust = 0, nagent = 0;
 	while (trust[ntrust])
 		ntrust++;
-	char **env = xcalloc(nours + ntrust + count(j->env) + 1, sizeof(*env));
+	while (j->agent_env && j->agent_env[nagent])
+		nagent++;
+	char **env = xcalloc(nours + ntrust + nagent + count(j->env) + 1, sizeof(*env));
 	for (size_t i = 0; i < nours; i++)
 		n = add_env(j, ours[i], env, n);
 	for (size_t i = 0; i < ntrust; i++)
 		n = add_env(j, trust[i], env, n);
+	for (size_t i = 0; i < nagent; i++)
+		n = add_env(j, j->agent_env[i], env, n);
 	for (const struct json *v = json_first(j->env); v; v = json_next(v))
 		env[n++] = xasprintf("%s=%s", json_key(v), json_text(v));
 	struct exec_spec spec = {

@@ -2,10 +2,10 @@
  * jailspec.h - what a client asks for with POST /v1/jails and .../exec: read
  * from the body, checked, and put into the words of proto/jail.h.  Pure.
  *
- * {"argv":[],"env":{},"cwd","tty","rows","cols"} and, for a fresh jail,
- * {"policy","user","binds":["HOST:JAIL[:rw]"],"limits":{"memory":"2G",...}}.
- * A bind names a source below one that root's policy lists; limits may only
- * narrow.
+ * {"argv":[],"env":{},"cwd","tty","rows","cols"}; for a jail that is made for it {"policy"}, and
+ * {"snapshot"} where that is a session's; for a fresh jail
+ * {"agent","user","binds":["HOST:JAIL[:rw]"],"limits":{"memory":"2G",...}}. A bind names a source
+ * below one that root's policy lists; limits may only narrow.
  */
 #ifndef SUPERVISOR_JAILSPEC_H
 #define SUPERVISOR_JAILSPEC_H
@@ -23,6 +23,9 @@ struct jailspec {
 	const char **argv;        /* owned list of borrowed texts */
 	const char **binds;       /* owned list of borrowed texts, or NULL */
 	const struct json *env;   /* borrowed: from the body, strings */
+	const char *snapshot;     /* borrowed: from the body; NULL, or what a session starts from */
+	const char *agent;        /* borrowed: from the body; NULL: none */
+	char *const *agent_env;   /* borrowed: "K=V", of that agent; NULL: none */
 	struct limits narrow;
 	bool tty, root;
 	uint16_t rows, cols;

@@ -9,46 +9,52 @@
  */
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "base/privs.h"
 #include "proto/build.h"
 #include "proto/children.h"
+#include "supervisor/ahead.h"
 #include "supervisor/api.h"
 #include "supervisor/arguments.h"
+#include "supervisor/audit.h"
 #include "supervisor/daemon.h"
+#include "supervisor/evict.h"
 #include "supervisor/egress_feed.h"
 #include "supervisor/eventlog.h"
 #include "supervisor/exec_wait.h"
 #include "supervisor/filter.h"
+#include "supervisor/frames.h"
 #include "supervisor/harnesses.h"
 #include "supervisor/http.h"
 #include "supervisor/hub.h"
 #include "supervisor/jails.h"
+#include "supervisor/keeper.h"
+#include "supervisor/apikeys.h"
 #include "supervisor/loop.h"
+#include "supervisor/machine.h"
 #include "supervisor/orders.h"
-#include "supervisor/plan.h"
 #include "supervisor/policies.h"
+#include "supervisor/retention.h"
 #include "supervisor/runs.h"
 #include "supervisor/sessions.h"
+#include "supervisor/space.h"
 #include "supervisor/store.h"
+#include "supervisor/uploads.h"
+#include "supervisor/visit.h"
+#include "supervisor/traces.h"
+#include "supervisor/webhooks.h"
 
 #include <fcntl.h>
 #include <malloc.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { RING_ENTRIES = 1024, EXIT_SYSTEM = 111 };
-/* A buffer as large as a line, a prompt or an answer goes back to the host when it is freed. */
-enum { LARGE_BYTES = 256 << 10 };
+/* LARGE_BYTES: a buffer as large as a line, a prompt or an answer goes back to the host. */
+enum { RING_ENTRIES = 1024, EXIT_SYSTEM = 111, LARGE_BYTES = 256 << 10 };
 
 /* ---- the parts ---- */
-
-static int check_harness(void *ctx, struct harness *h, struct err *e)
-{
-	return plan_check(ctx, h, e);
-}
 
 static int open_watches(struct daemon *d, struct err *e)
 {
@@ -74,27 +80,41 @@ static int open_dir(const char *name, struct err *e)
 static int open_state(struct daemon *d, struct err *e)
 {
 	int events = open_dir("events", e);
-	if (events < 0)
-		return events;
-	d->artifacts_fd = open_dir("artifacts", e);
-	if (d->artifacts_fd < 0)
-		return d->artifacts_fd;
-	d->journals_fd = open_dir("journals", e);
+	d->artifacts_fd = events < 0 ? -1 : open_dir("artifacts", e);
+	d->journals_fd = d->artifacts_fd < 0 ? -1 : open_dir("journals", e);
 	if (d->journals_fd < 0)
-		return d->journals_fd;
+		return e->code;
 	d->store = store_open("db", &d->stats, e);
 	if (!d->store)
 		return e->code;
+	d->space = space_new(d->loop, CHILD_STATE, &orders_space, d);
+	d->machine = machine_new();
+	d->audit = audit_new(open_dir("audit", e), AUDIT_FILE, e);
+	d->keys = apikeys_new(d);
+	if (!d->audit || apikeys_load(d->keys, e) < 0)
+		return e->code;
 	d->hub = hub_new(d->loop);
+	d->frames = frames_new();
 	d->log = eventlog_new(events, d->loop, d->hub, d->store, &d->stats);
 	d->egress = egress_feed_new();
 	d->policies = policies_new();
+	d->webhooks = webhooks_new(d);
+	d->traces = traces_new(d);
+	d->uploads = uploads_new(d);
 	d->sessions = sessions_new(d);
+	d->keeper = keeper_new(d);
+	d->retention = retention_new(d);
+	int ahead = open_dir("ahead", e);
+	if (ahead < 0)
+		return ahead;
+	d->ahead = ahead_new(d, ahead);
 	d->runs = runs_new(d);
 	d->execs = exec_waits_new(d, api_session_exec_again);
+	d->visits = visits_new(d);
+	d->evict = evict_new(d);
 	list_init(&d->inbounds);
 	d->jails = jails_new(d, CHILD_CONTROL, &orders_calls);
-	harnesses_checker(d->harnesses, check_harness, d);
+	harnesses_checker(d->harnesses, orders_check_harness, d);
 	harnesses_load(d->harnesses);
 	return 0;
 }
@@ -134,9 +154,8 @@ static void end(struct daemon *d)
 	store_close(d->store);
 }
 
-/* By itself glibc raises both with every large buffer that is freed, up to 32 and 64 MiB, and keeps
- * as much for the next; and it gives each thread a heap, of which the one besides this has a copy
- * of what it writes. */
+/* By itself glibc raises both with every large buffer that is freed, up to 64 MiB, and gives each
+ * thread a heap, of which the one besides this has a copy of what it writes. */
 static void keep_no_memory(void)
 {
 	(void)mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
@@ -159,13 +178,12 @@ int main(int argc, char **argv)
 		return 100;
 	}
 	log_init("agentbox-supervisor", c.log_level);
-	/* Writes to what has gone, and beyond a file size limit, are errors where they happen. */
-	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN);
-	/* SIGTERM to the whole group is agentboxd's to hear; it then says JAIL_STOP. */
-	signal(SIGTERM, SIG_IGN);
-	signal(SIGINT, SIG_IGN);
-	signal(SIGHUP, SIG_IGN);
+	log_use(c.log_format, 0);
+	/* Writes to what has gone, and beyond a file size limit, are errors where they happen.
+	 * SIGTERM to the whole group is agentboxd's to hear; it then says JAIL_STOP. */
+	static const int ignored[] = {SIGPIPE, SIGXFSZ, SIGTERM, SIGINT, SIGHUP};
+	for (size_t i = 0; i < ARRAY_LEN(ignored); i++)
+		signal(ignored[i], SIG_IGN);
 	if (start(&d, &c, &e) < 0 || loop_run(d.loop, &e) < 0) {
 		log_err("%s", e.text);
 		return EXIT_SYSTEM;

@@ -4,12 +4,24 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "proto/children.h"
+#include "supervisor/ahead.h"
+#include "supervisor/checkout.h"
 #include "supervisor/daemon.h"
+#include "supervisor/drain.h"
+#include "supervisor/evict.h"
 #include "supervisor/http.h"
+#include "supervisor/keeper.h"
 #include "supervisor/loop.h"
+#include "supervisor/plan.h"
 #include "supervisor/policies.h"
+#include "supervisor/retention.h"
 #include "supervisor/routes.h"
 #include "supervisor/runs.h"
+#include "supervisor/space.h"
+#include "supervisor/store.h"
+#include "supervisor/traces.h"
+#include "supervisor/uploads.h"
+#include "supervisor/webhooks.h"
 
 /* ---- stopping ---- */
 
@@ -25,6 +37,10 @@ static void on_stop(struct daemon *d)
 		return;
 	log_info("stopping");
 	d->draining = true;
+	ahead_stop(d->ahead);
+	webhooks_stop(d->webhooks);
+	traces_stop(d->traces);
+	uploads_stop(d->uploads);
 	if (d->http)
 		http_stop_accepting(d->http);
 	runs_stop(d->runs, stopped, d);
@@ -56,6 +72,10 @@ static void look(struct op *op, int res, uint32_t flags)
 static void on_handover(struct daemon *d)
 {
 	log_info("making room for the next supervisor");
+	ahead_stop(d->ahead);
+	webhooks_stop(d->webhooks);
+	traces_stop(d->traces);
+	uploads_stop(d->uploads);
 	if (!d->http) {
 		loop_stop(d->loop);
 		return;
@@ -86,8 +106,15 @@ static void on_lost(struct daemon *d, const char *why)
 static void on_policies(struct daemon *d)
 {
 	static bool asked;
+	webhooks_configure(d->webhooks);
+	traces_configure(d->traces);
+	uploads_configure(d->uploads);
+	space_reserve(d->space, policies_set(d->policies)->config.state_reserve);
+	evict_configure(d->evict, &policies_set(d->policies)->config.sessions);
+	retention_configure(d->retention, &policies_set(d->policies)->config.keep);
 	if (!asked && !d->draining)
 		jails_adopt(d->jails);
+	keeper_end_all(d->keeper, "policies were read again");
 	asked = true;
 }
 
@@ -103,10 +130,51 @@ static void on_adopted(struct daemon *d, enum jail_former former)
 	gid_t group = policies_set(d->policies)->config.socket_gid;
 	if (d->draining)
 		return;
-	if (runs_recover(d->runs, former, &e) < 0 || routes_serve(d, CHILD_LISTEN, group, &e) < 0) {
+	int rc = webhooks_load(d->webhooks, &e);
+	if (rc == 0)
+		rc = drain_load(d, former, &e);
+	if (rc == 0)
+		rc = runs_recover(d->runs, former, &e);
+	/* Whoever asks first must not be told that what has just been ended still runs. */
+	store_drain(d->store);
+	if (rc < 0 || routes_serve(d, CHILD_LISTEN, CHILD_REMOTE, group, &e) < 0) {
 		log_err("%s", e.text);
 		give_up(d);
+		return;
 	}
+	uploads_resume(d->uploads);
+	ahead_begin(d->ahead);
+}
+
+/* ---- the disk ---- */
+
+static bool on_space_busy(void *ctx)
+{
+	return runs_any(((struct daemon *)ctx)->runs);
+}
+
+static void on_space_low(void *ctx)
+{
+	runs_tell_low(((struct daemon *)ctx)->runs);
+}
+
+static void on_space_room(void *ctx)
+{
+	runs_schedule(((struct daemon *)ctx)->runs);
+}
+
+const struct space_calls orders_space = {
+        .busy = on_space_busy, .low = on_space_low, .room = on_space_room};
+
+static void on_hooked(struct daemon *d, const struct jail_hooked *x)
+{
+	if (!traces_answered(d->traces, x))
+		webhooks_answered(d->webhooks, x);
+}
+
+static void on_objected(struct daemon *d, const struct jail_objected *x)
+{
+	uploads_answered(d->uploads, x);
 }
 
 const struct jails_calls orders_calls = {
@@ -115,5 +183,16 @@ const struct jails_calls orders_calls = {
         .handover = on_handover,
         .found = on_found,
         .adopted = on_adopted,
+        .hooked = on_hooked,
+        .objected = on_objected,
         .lost = on_lost,
 };
+
+/* ---- harnesses ---- */
+
+int orders_check_harness(void *ctx, struct harness *h, struct err *e)
+{
+	const struct daemon *d = ctx;
+	int rc = plan_check(ctx, h, &(struct limits){0}, e);
+	return rc < 0 ? rc : checkout_admit(d->policies, h, NULL, e);
+}

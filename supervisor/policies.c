@@ -187,21 +187,30 @@ static void injects_member(struct jw *w, const struct policy *p)
 	jw_close(w, ']');
 }
 
-static void show(const struct policy *p, struct jw *w, bool whole)
+static bool listed(const struct policies_view *v, const struct policy *p)
+{
+	bool found = !v->names;
+	for (char *const *n = v->names; n && *n && !found; n++)
+		found = strcmp(*n, p->name) == 0;
+	return found;
+}
+
+static void show(const struct policy *p, const struct policies_view *v, struct jw *w, bool whole)
 {
 	auto_buf struct buf limits = BUF_INIT(4096);
 	policies_limits_json(&p->limits, &limits);
 	jw_open(w, NULL, '{');
 	jw_str(w, "name", p->name);
 	jw_str(w, "description", p->description);
-	jw_str(w, "source", p->source);
+	if (!v->outside)
+		jw_str(w, "source", p->source);
 	jw_str(w, "root", p->root == POLICY_ROOT_IMAGE ? "image" : "host");
 	jw_open(w, "limits", '{');
 	jw_members(w, limits.p, limits.len);
 	jw_close(w, '}');
 	layers_member(w, "required", p->required);
 	layers_member(w, "warned", p->warned);
-	if (whole) {
+	if (whole && !v->outside) {
 		injects_member(w, p);
 		policies_ports_json(p, w);
 		jw_open(w, "bindable", '[');
@@ -217,20 +226,22 @@ static void show(const struct policy *p, struct jw *w, bool whole)
 	jw_close(w, '}');
 }
 
-void policies_list(const struct policies *p, struct buf *json)
+void policies_list(const struct policies *p, const struct policies_view *v, struct buf *json)
 {
 	struct jw w = JW_INIT(json);
 	for (uint32_t i = 0; p->set && i < p->set->count; i++)
-		show(&p->set->policies[i], &w, false);
+		if (listed(v, &p->set->policies[i]))
+			show(&p->set->policies[i], v, &w, false);
 }
 
-int policies_show(const struct policies *p, const char *name, struct buf *json, struct err *e)
+int policies_show(const struct policies *p, const struct policies_view *v, const char *name,
+        struct buf *json, struct err *e)
 {
 	const struct policy *x;
 	int i = policies_find(p, name, &x, e);
 	if (i < 0)
 		return i;
 	struct jw w = JW_INIT(json);
-	show(x, &w, true);
+	show(x, v, &w, true);
 	return 0;
 }

@@ -39,9 +39,15 @@ MUST_USE int policies_find(
         const struct policies *p, const char *name, const struct policy **ret, struct err *e);
 
 /* ---- JSON for the API ---- */
-void policies_list(const struct policies *p, struct buf *json); /* objects separated by commas */
-MUST_USE int policies_show(
-        const struct policies *p, const char *name, struct buf *json, struct err *e);
+/* For whom: a tenant sees those of its key, and of them nothing of this host. */
+struct policies_view {
+	char *const *names; /* NULL: all */
+	bool outside;
+};
+/* Objects separated by commas. */
+void policies_list(const struct policies *p, const struct policies_view *v, struct buf *json);
+MUST_USE int policies_show(const struct policies *p, const struct policies_view *v,
+        const char *name, struct buf *json, struct err *e);
 /* Members of one `struct limits`: "memory":N,... without braces; zero ones are left out. */
 void policies_limits_json(const struct limits *l, struct buf *json);
 /* Member "ports": those of the jail's own listeners that clients may reach. */

@@ -37,13 +37,17 @@ void problem_text(struct buf *to, enum problem p, const char *detail, const char
 	buf_putc(to, '\n');
 }
 
-static void reply(struct http_request *r, enum problem p, const char *detail, const char *hint)
+enum { AGAIN_S = 2 }; /* a run takes seconds at least: sooner would be answered the same */
+
+static void reply(struct http_request *r, enum problem p, const char *detail, const char *hint,
+        unsigned seconds)
 {
+	char after[16];
 	auto_buf struct buf b = BUF_INIT(DOCUMENT_MAX);
 	problem_text(&b, p, detail, hint);
-	/* A run takes seconds at least: sooner would be answered the same. */
-	if (problems[p].status == 429 || problems[p].status == 503)
-		http_add_header(r, "Retry-After", "2");
+	(void)snprintf(after, sizeof(after), "%u", seconds);
+	if (problems[p].status == 429 || problems[p].status == 503 || problems[p].status == 507)
+		http_add_header(r, "Retry-After", after);
 	http_reply(r, problems[p].status, "application/problem+json", &b);
 }
 
@@ -54,7 +58,17 @@ void problem_reply(struct http_request *r, enum problem p, const char *hint, con
 	va_start(ap, fmt);
 	vsnprintf(detail, sizeof(detail), fmt, ap);
 	va_end(ap);
-	reply(r, p, detail, hint);
+	reply(r, p, detail, hint, AGAIN_S);
+}
+
+void problem_retry(struct http_request *r, enum problem p, int64_t after_ms, const char *fmt, ...)
+{
+	char detail[DETAIL_MAX];
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(detail, sizeof(detail), fmt, ap);
+	va_end(ap);
+	reply(r, p, detail, NULL, (unsigned)((after_ms + 999) / 1000));
 }
 
 enum problem problem_of(int code, enum problem unmet)
@@ -74,10 +88,19 @@ enum problem problem_of(int code, enum problem unmet)
 	return PROBLEM_INTERNAL;
 }
 
-void problem_err(struct http_request *r, const struct err *e, enum problem unmet)
+void problem_err_after(
+        struct http_request *r, const struct err *e, enum problem unmet, unsigned seconds)
 {
 	enum problem p = problem_of(e->code, unmet);
 	if (p == PROBLEM_INTERNAL)
 		log_err("%s %s: %s", http_method(r), http_path(r), e->text);
-	reply(r, p, e->text, NULL);
+	/* What went wrong inside may name files of this host, which is not for a tenant's eyes. */
+	bool tells = p != PROBLEM_INTERNAL || !http_actor(r)[0];
+	reply(r, p, tells ? e->text : "something went wrong; the daemon's log says what", NULL,
+	        seconds);
+}
+
+void problem_err(struct http_request *r, const struct err *e, enum problem unmet)
+{
+	problem_err_after(r, e, unmet, AGAIN_S);
 }

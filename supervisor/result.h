@@ -6,6 +6,7 @@
 #define SUPERVISOR_RESULT_H
 
 #include "base/buf.h"
+#include "proto/jail.h"
 
 #include <stdint.h>
 
@@ -18,6 +19,8 @@ struct result_lost {
 	int64_t created_ms, started_ms, ended_ms; /* started_ms 0: it never did */
 };
 
+/* What its present attempt has used. */
+struct jail_resources result_used(const struct run *r);
 /* Replaces what `to` holds. */
 void result_write(struct run *r, struct buf *to);
 void result_interrupted(const struct result_lost *x, struct buf *to);

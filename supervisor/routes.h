@@ -13,6 +13,7 @@
 
 #include "supervisor/auth.h"
 #include "supervisor/http.h"
+#include "supervisor/scope.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -29,6 +30,8 @@ struct route {
 	const char *summary;            /* for the OpenAPI document */
 	const char *query;              /* names of query parameters, by spaces; NULL: none */
 	const char *request, *response; /* schema names; NULL: none, a problem or bytes */
+	enum scope scope;               /* how keys see it */
+	enum apikey_verb verb;          /* that a key needs */
 };
 
 /* The table, in the order of docs/API.md. */
@@ -48,8 +51,9 @@ struct route_match {
 void routes_match(const struct route *table, size_t n, const char *method, const char *path,
         struct route_match *ret);
 
-/* Serves the API on listen_fd (borrowed) from now on; sets d->http.  Call when d's parts are there
- * and the policies (which carry the socket's group) are loaded. */
-MUST_USE int routes_serve(struct daemon *d, int listen_fd, gid_t socket_gid, struct err *e);
+/* Serves the API on listen_fd and remote_fd (http_new) from now on; sets d->http.  Call when d's
+ * parts are there and the policies (which carry the socket's group) are loaded. */
+MUST_USE int routes_serve(
+        struct daemon *d, int listen_fd, int remote_fd, gid_t socket_gid, struct err *e);
 
 #endif

@@ -11,14 +11,23 @@
 	}
 
 /* Whatever ends a run, the jail is killed as a whole, then the pipes are read to their end, then
- * the artifacts are copied with nothing alive to change them, then the jail goes back. */
+ * what it did is checked in another jail, then the artifacts are copied with nothing alive to
+ * change them, then the jail goes back.  An agent that stays is cut off from the network instead.
+ */
 static const struct run_rule rules[RUN_STATE_COUNT][RUN_EVENT_COUNT] =
         {
                 [S(QUEUED)] =
                         {
                                 [V(SLOT)] = TO(MAKING, F(MAKE)),
+                                [V(RETRY)] = TO(PAUSED, F(PAUSE)), /* as it was found */
                                 [V(STARTED)] = TO(RUNNING, F(PUMP)),
                                 [V(ADOPTED)] = TO(RUNNING, F(RESUME)),
+                                [V(CANCEL)] = TO(SAVING, F(SAVE)),
+                                [V(END)] = TO(SAVING, F(SAVE)),
+                        },
+                [S(PAUSED)] =
+                        {
+                                [V(DUE)] = TO(QUEUED, F(ENQUEUE)),
                                 [V(CANCEL)] = TO(SAVING, F(SAVE)),
                                 [V(END)] = TO(SAVING, F(SAVE)),
                         },
@@ -58,6 +67,20 @@ static const struct run_rule rules[RUN_STATE_COUNT][RUN_EVENT_COUNT] =
                                 [V(CANCEL)] = TO(STOPPING, F(INTERRUPT)),
                                 [V(END)] = TO(KILLING, F(KILL)),
                                 [V(GONE)] = TO(DRAINING, F(DRAIN)),
+                                [V(RESTED)] = TO(RESTING, F(REST)),
+                        },
+                [S(RESTING)] =
+                        {
+                                [V(SETTLED)] = TO(KEEPING, F(COLLECT)),
+                                [V(FAILED)] = TO(RUNNING, F(DISMISS)),
+                                [V(EXITED)] = TO(KILLING, F(KILL)),
+                                [V(CANCEL)] = TO(KILLING, F(KILL)),
+                                [V(END)] = TO(KILLING, F(KILL)),
+                                [V(GONE)] = TO(DRAINING, F(DRAIN)),
+                        },
+                [S(KEEPING)] =
+                        {
+                                [V(COLLECTED)] = TO(SAVING, F(KEEP) | F(SAVE)),
                         },
                 [S(STOPPING)] =
                         {
@@ -73,15 +96,27 @@ static const struct run_rule rules[RUN_STATE_COUNT][RUN_EVENT_COUNT] =
                         },
                 [S(DRAINING)] =
                         {
-                                [V(DRAINED)] = TO(COLLECTING, F(COLLECT)),
+                                [V(DRAINED)] = TO(VERIFYING, F(VERIFY)),
+                        },
+                [S(VERIFYING)] =
+                        {
+                                [V(VERIFIED)] = TO(COLLECTING, F(COLLECT)),
+                                [V(CANCEL)] = TO(UNVERIFYING, F(UNVERIFY)),
+                                [V(END)] = TO(UNVERIFYING, F(UNVERIFY)),
+                        },
+                [S(UNVERIFYING)] =
+                        {
+                                [V(VERIFIED)] = TO(COLLECTING, F(COLLECT)),
                         },
                 [S(COLLECTING)] =
                         {
                                 [V(COLLECTED)] = TO(SAVING, F(RELEASE) | F(SAVE)),
+                                [V(AGAIN)] = TO(QUEUED, F(AGAIN)),
                         },
                 [S(SAVING)] =
                         {
                                 [V(SAVED)] = TO(DONE, F(FINISH)),
+                                [V(RETRY)] = TO(PAUSED, F(PAUSE)),
                         },
 };
 

@@ -12,17 +12,22 @@
 #include <stdint.h>
 
 #define RUN_STATES(X)                                                                              \
-	X(QUEUED, "queued")         /* waits for a slot */                                         \
-	X(MAKING, "making")         /* the jail is being made */                                   \
-	X(UNMAKING, "unmaking")     /* no longer wanted, while it is being made */                 \
-	X(SEEDING, "seeding")       /* files are written into the workspace and home */            \
-	X(STARTING, "starting")     /* the agent's process is being started */                     \
-	X(RUNNING, "running")       /* the agent works */                                          \
-	X(STOPPING, "stopping")     /* it was asked to stop and has its grace */                   \
-	X(KILLING, "killing")       /* cgroup.kill was asked for */                                \
-	X(DRAINING, "draining")     /* nothing lives; the pipes' rest is read */                   \
-	X(COLLECTING, "collecting") /* artifacts are copied */                                     \
-	X(SAVING, "saving")         /* the result is on its way to the disk */                     \
+	X(QUEUED, "queued")           /* waits for a slot */                                       \
+	X(PAUSED, "paused")           /* an attempt has failed, the next one comes later */        \
+	X(MAKING, "making")           /* the jail is being made */                                 \
+	X(UNMAKING, "unmaking")       /* no longer wanted, while it is being made */               \
+	X(SEEDING, "seeding")         /* files are written into the workspace and home */          \
+	X(STARTING, "starting")       /* the agent's process is being started */                   \
+	X(RUNNING, "running")         /* the agent works */                                        \
+	X(STOPPING, "stopping")       /* it was asked to stop and has its grace */                 \
+	X(KILLING, "killing")         /* cgroup.kill was asked for */                              \
+	X(DRAINING, "draining")       /* nothing lives; the pipes' rest is read */                 \
+	X(VERIFYING, "verifying")     /* the harness's check runs in a jail of its own */          \
+	X(UNVERIFYING, "unverifying") /* that check is being ended */                              \
+	X(COLLECTING, "collecting")   /* artifacts are copied */                                   \
+	X(RESTING, "resting")         /* the agent stays; what it sent out is waited for */        \
+	X(KEEPING, "keeping")         /* artifacts are copied beside an agent that waits */        \
+	X(SAVING, "saving")           /* the result is on its way to the disk */                   \
 	X(DONE, "done")
 
 enum run_state {
@@ -44,7 +49,13 @@ enum run_state {
 	X(GRACE_OVER, "grace over") /* asked to stop and did not */                                \
 	X(GONE, "gone")             /* no process of the jail is left */                           \
 	X(DRAINED, "drained")       /* both pipes are at their end */                              \
+	X(VERIFIED, "verified")     /* the check has ended, or there was none */                   \
 	X(COLLECTED, "collected")   /* artifacts are copied, or given up */                        \
+	X(RETRY, "retry")           /* it has failed, and is tried again */                        \
+	X(DUE, "due")               /* its pause is over */                                        \
+	X(AGAIN, "again")           /* nothing was done, and it may begin anew */                  \
+	X(RESTED, "rested")         /* the agent has done its run and waits for another */         \
+	X(SETTLED, "settled")       /* nothing goes out of its jail any more */                    \
 	X(SAVED, "saved")           /* the commit is synced, or failed */                          \
 	X(ADOPTED, "adopted")       /* an earlier supervisor has brought it to where it runs */
 
@@ -65,9 +76,17 @@ enum run_event {
 	X(INTERRUPT, "ask it to stop")                                                             \
 	X(KILL, "kill the jail")                                                                   \
 	X(DRAIN, "wait for the pipes' end")                                                        \
+	X(REST, "cut its jail off")                                                                \
+	X(DISMISS, "end its input after all")                                                      \
+	X(VERIFY, "check what it did")                                                             \
+	X(UNVERIFY, "end that check")                                                              \
 	X(COLLECT, "collect artifacts")                                                            \
+	X(KEEP, "keep the agent for the next run")                                                 \
 	X(SAVE, "write the result")                                                                \
 	X(RELEASE, "give the jail back")                                                           \
+	X(PAUSE, "give the slot back for a while")                                                 \
+	X(ENQUEUE, "wait for a slot")                                                              \
+	X(AGAIN, "begin anew")                                                                     \
 	X(FINISH, "tell, and give the slot back")
 
 enum run_effect {

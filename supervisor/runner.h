@@ -20,6 +20,9 @@ struct runner_spec {
 	struct harness *harness; /* takes the reference */
 	struct session *session; /* held; given back by `finished` */
 	void (*finished)(struct run *r);
+	/* It gives its slot back, and keeps its session: it pauses, or is being saved. */
+	void (*paused)(struct run *r);
+	void (*due)(struct run *r); /* it waits for a slot again */
 };
 /* Returns owned: by itself once it is stepped, see active.h. */
 struct run *runner_new(struct daemon *d, const struct runner_spec *spec);

@@ -8,8 +8,10 @@
 struct run;
 
 void runner_end_drain(struct run *r);
+void runner_end_driver(struct run *r); /* what it says of the run; once, if it began */
 void runner_end_collect(struct run *r);
 void runner_end_release(struct run *r);
+void runner_end_keep(struct run *r);
 void runner_end_save(struct run *r);
 void runner_end_finish(struct run *r);
 

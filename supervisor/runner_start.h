@@ -6,13 +6,10 @@
 
 #include "base/err.h"
 
-#include <stdint.h>
-
 struct run;
 
-/* For a run that goes on: what it comes down to, and the rest of its time. */
+/* For a run that goes on: what it comes down to. */
 MUST_USE int runner_start_plan(struct run *r, struct err *e);
-void runner_start_deadline(struct run *r, int64_t due_us);
 
 void runner_start_make(
         struct run *r); /* the plan, the deadline, the jail; the exec too if it may */

@@ -14,20 +14,31 @@
 #include "base/mem.h"
 #include "drivers/emit.h"
 #include "supervisor/active.h"
+#include "supervisor/guard.h"
 #include "supervisor/daemon.h"
 #include "supervisor/harnesses.h"
+#include "supervisor/hub.h"
 #include "supervisor/said.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* JSON escapes a byte by six, and a driver adds its envelope. */
-enum { SAID_ROOM = 6 * SAID_TEXT_MAX + (64 << 10) };
+enum {
+	/* JSON escapes a byte by six, and a driver adds its envelope. */
+	SAID_ROOM = 6 * SAID_TEXT_MAX + (64 << 10),
+	/* A no, with its reason.  People leave room for one to each question that may be open: an
+	 * agent that reads nothing for a while hears it afterwards. */
+	NO_ROOM = 16 << 10,
+	RESERVED = ASKS_OPEN_MAX * NO_ROOM,
+};
 
 /* ---- its stdin ---- */
 
 void runner_talk_feed(struct run *r, bool eof)
 {
+	/* A call that is refused is not answered with yes, where the agent has asked for it. */
+	if (r->judged && r->status == RUN_BLOCKED)
+		buf_clear(&r->to_stdin);
 	if (r->pump && (r->to_stdin.len || eof)) {
 		int rc = pump_write(r->pump, r->to_stdin.p, r->to_stdin.len, eof);
 		if (rc < 0) {
@@ -44,6 +55,8 @@ void runner_talk_keep(struct run *r, enum journal_type t, const void *p, size_t 
 	struct err e;
 	if (r->journal && !r->replaying && journal_put(r->journal, t, p, n, &e) < 0)
 		log_warn("r=%s: %s; it ends with this supervisor", r->id, e.text);
+	if (!r->replaying)
+		hub_notify(r->d->hub, r->session->id); /* who reads the raw log */
 }
 
 /* ---- saying ---- */
@@ -62,6 +75,7 @@ static bool tell(struct run *r, const struct said *s)
 	const struct driver *d = r->plan.driver;
 	bool taken = false;
 	r->saying = s;
+	journal_driving(r->journal, true);
 	switch (s->what) {
 	case SAID_ANSWER:
 		taken = d->answer && d->answer(r->plan.run, s->id, s->answer, &r->to_stdin);
@@ -76,6 +90,7 @@ static bool tell(struct run *r, const struct said *s)
 			emit_message(r, s);
 		break;
 	}
+	journal_driving(r->journal, false);
 	r->saying = NULL;
 	runner_talk_feed(r, false);
 	return taken;
@@ -100,6 +115,12 @@ static int check_answer(const struct run *r, const struct said *s, struct err *e
 	return 0;
 }
 
+static size_t room_for(const struct said *s)
+{
+	bool no = s->by_harness && (s->what == SAID_REPLY || s->answer == ANSWER_DENY);
+	return no ? NO_ROOM : SAID_ROOM + RESERVED;
+}
+
 static int check(const struct run *r, const struct said *s, struct err *e)
 {
 	if (r->state < RUN_STATE_RUNNING)
@@ -114,7 +135,7 @@ static int check(const struct run *r, const struct said *s, struct err *e)
 	int rc = s->what == SAID_INPUT ? 0 : check_answer(r, s, e);
 	if (rc < 0)
 		return rc;
-	rc = pump_room(r->pump, SAID_ROOM);
+	rc = pump_room(r->pump, room_for(s));
 	if (rc == -EPIPE)
 		return err_set(e, -EBUSY, "the agent of run %s reads nothing more", r->id);
 	return rc < 0 ? err_set(e, -EAGAIN,
@@ -122,9 +143,25 @@ static int check(const struct run *r, const struct said *s, struct err *e)
 	              : 0;
 }
 
+static int check_text(const struct run *r, const struct said *s, struct err *e)
+{
+	if (s->what == SAID_ANSWER || s->by_harness)
+		return 0;
+	struct guard *g = guard_new(r->harness, GUARD_INPUT);
+	int rc = guard_denies(g, s->text, s->len)
+	                 ? err_set(e, -EACCES, "guardrails of harness '%s': %s denies this text",
+	                           r->harness->name, guard_rule(g))
+	                 : 0;
+	guard_free(g);
+	return rc;
+}
+
 int runner_talk_say(struct run *r, const struct said *s, struct err *e)
 {
+	pump_settle(r->pump); /* what is noted first is told first: so it is taken up again */
 	int rc = check(r, s, e);
+	if (rc == 0)
+		rc = check_text(r, s, e);
 	if (rc < 0)
 		return rc;
 	auto_buf struct buf b = BUF_INIT(SAID_TEXT_MAX + 4096);
@@ -176,11 +213,31 @@ int runner_talk_asked_again(struct run *r, const char *p, size_t n)
 	return 0;
 }
 
-/* The harness answers in place of a person. */
-static void answer_by_harness(
+/* It waits no more, and whoever follows the run is told so; the agent is not. */
+static void give_up(struct run *r, struct ask *q, const char *reason)
+{
+	auto_buf struct buf b = EMIT_BUF;
+	struct jw w = JW_INIT(&b);
+	jw_str(&w, q->question ? "questionId" : "permissionId", q->id);
+	jw_str(&w, "callId", json_str(q->event, "callId", NULL));
+	jw_str(&w, "answer", "cancelled");
+	jw_str(&w, "by", "harness");
+	jw_str(&w, "reason", reason);
+	active_emit(
+	        r, q->question ? EVENT_QUESTION_ANSWERED : EVENT_PERMISSION_ANSWERED, b.p, b.len);
+	asks_drop(&r->asks, q);
+}
+
+/* The harness answers in place of a person; with no where a yes is more than the agent has room
+ * for.  Returns the question if it is open still: the agent reads nothing more. */
+static struct ask *answer_by_harness(
         struct run *r, struct ask *q, enum driver_answer answer, const char *reason)
 {
 	struct err e;
+	if (answer != ANSWER_DENY && pump_room(r->pump, SAID_ROOM + RESERVED) < 0) {
+		answer = ANSWER_DENY;
+		reason = "the agent has not read what it was told before";
+	}
 	auto_free char *id = xstrdup(q->id);
 	bool question = q->question;
 	const struct said s = {
@@ -193,16 +250,18 @@ static void answer_by_harness(
 	};
 	if (runner_talk_say(r, &s, &e) < 0)
 		log_warn("r=%s: %s", r->id, e.text);
-	q = asks_find(&r->asks, question, id);
-	if (q)
-		asks_drop(&r->asks, q); /* asked once, and no more */
+	return asks_find(&r->asks, question, id);
 }
 
 static void deny_surplus(struct run *r)
 {
-	while (asks_crowded(&r->asks) && r->state == RUN_STATE_RUNNING)
-		answer_by_harness(r, list_entry(r->asks.open.prev, struct ask, link), ANSWER_DENY,
-		        "too many or too long questions are open");
+	static const char why[] = "too many or too long questions are open";
+	while (asks_crowded(&r->asks) && r->state == RUN_STATE_RUNNING) {
+		struct ask *last = list_entry(r->asks.open.prev, struct ask, link);
+		last = answer_by_harness(r, last, ANSWER_DENY, why);
+		if (last)
+			give_up(r, last, why);
+	}
 }
 
 static void expire(struct run *r)
@@ -214,8 +273,11 @@ static void expire(struct run *r)
 	        r->harness->ask_default == HARNESS_ASK_ONCE ? ANSWER_ONCE : ANSWER_DENY;
 	struct ask *q;
 	while (r->state == RUN_STATE_RUNNING && (q = asks_next_due(&r->asks)) &&
-	        q->due_us <= clock_mono_us())
-		answer_by_harness(r, q, answer, reason);
+	        q->due_us <= clock_mono_us()) {
+		q = answer_by_harness(r, q, answer, reason);
+		if (q)
+			q->due_us = 0; /* it ends with the run */
+	}
 }
 
 static void ask_timer_fired(struct op *op, int res, uint32_t flags)
@@ -245,16 +307,6 @@ void runner_talk_mind(struct run *r)
 
 void runner_talk_end(struct run *r)
 {
-	list_for_each (q, &r->asks.open, struct ask, link) {
-		auto_buf struct buf b = EMIT_BUF;
-		struct jw w = JW_INIT(&b);
-		jw_str(&w, q->question ? "questionId" : "permissionId", q->id);
-		jw_str(&w, "callId", json_str(q->event, "callId", NULL));
-		jw_str(&w, "answer", "cancelled");
-		jw_str(&w, "by", "harness");
-		jw_str(&w, "reason", "the run ended");
-		active_emit(r, q->question ? EVENT_QUESTION_ANSWERED : EVENT_PERMISSION_ANSWERED,
-		        b.p, b.len);
-		asks_drop(&r->asks, q);
-	}
+	list_for_each (q, &r->asks.open, struct ask, link)
+		give_up(r, q, "the run ended");
 }

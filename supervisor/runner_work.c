@@ -10,19 +10,25 @@
 #include "supervisor/daemon.h"
 #include "supervisor/egress_news.h"
 #include "supervisor/eventlog.h"
+#include "supervisor/inbound.h"
 #include "supervisor/journal.h"
 #include "supervisor/policies.h"
+#include "supervisor/runner_repo.h"
 #include "supervisor/runner_talk.h"
 #include "supervisor/seed.h"
+#include "supervisor/space.h"
+#include "supervisor/traces.h"
+#include "supervisor/veiled.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
 
 enum {
-	GRACE_MS = 3000,      /* from "please stop" to the kill */
-	LINGER_MS = 2000,     /* from an agent's last word and the end of stdin to "please stop" */
-	REKILL_MS = 5000,     /* cgroup.kill is asked for again: it is harmless, silence is not */
+	GRACE_MS = 3000,    /* from "please stop" to the kill */
+	LINGER_MS = 2000,   /* from an agent's last word and the end of stdin to "please stop" */
+	DISMISS_MS = 10000, /* the same of an agent that goes by itself, cut off from the network */
+	REKILL_MS = 5000,   /* cgroup.kill is asked for again: it is harmless, silence is not */
 	CPU_HELD_US = 100000, /* less is a burst at the start of a program, one period long */
 };
 
@@ -98,11 +104,13 @@ static void on_egress(struct jail_watch *w, const struct jail_egress *x)
 static void on_used(struct jail_watch *w, const struct jail_used *x)
 {
 	struct run *r = container_of(w, struct run, watch);
-	r->tokens = x->tokens;
-	r->spent = x->spent;
+	r->tokens = r->former_tokens;
+	r->spent = r->former_spent;
+	tokens_add(&r->tokens, &x->tokens);
+	spending_add(&r->spent, &x->spent);
 	if (r->journal) {
-		journal_state(r->journal)->tokens = x->tokens;
-		journal_state(r->journal)->spent = x->spent;
+		journal_state(r->journal)->tokens = r->tokens;
+		journal_state(r->journal)->spent = r->spent;
 	}
 }
 
@@ -150,6 +158,18 @@ static const char *disk_name(uint32_t disk)
 	return disk < JAIL_DISK_COUNT ? names[disk] : "unknown";
 }
 
+/* What the harness leaves of its policy. */
+static void write_narrow(const struct harness *h, struct jw *w)
+{
+	if (!h->egress_only && !h->secrets && !h->read_only)
+		return;
+	jw_open(w, "narrow", '{');
+	jw_texts(w, "egress", h->egress_only);
+	jw_texts(w, "secrets", h->secrets);
+	jw_texts(w, "readOnly", h->read_only);
+	jw_close(w, '}');
+}
+
 static void emit_started(struct run *r)
 {
 	auto_buf struct buf b = BUF_INIT(16384);
@@ -168,11 +188,22 @@ static void emit_started(struct run *r)
 	buf_clear(&layers);
 	policies_layers_json(r->plan.layers_wanted & ~(r->layers | r->fallback), &layers);
 	jw_raw(&w, "missing", layers.p, layers.len);
+	write_narrow(r->harness, &w);
 	jw_str(&w, "disk", disk_name(r->disk));
 	jw_int(&w, "jail", (int64_t)r->watch.jail);
-	jw_bool(&w, "warm", false);
-	jw_int(&w, "attempt", 1);
+	jw_bool(&w, "warm", r->warm);
+	jw_int(&w, "attempt", r->attempt);
+	traces_member(r->d->traces, r->id, r->trace, &w);
 	active_emit(r, EVENT_RUN_STARTED, b.p, b.len);
+}
+
+static void emit_resumed(struct run *r)
+{
+	if (!resume_any(&r->resume))
+		return;
+	auto_buf struct buf b = BUF_INIT(1024);
+	resume_members(&r->resume, &b);
+	active_emit(r, EVENT_SESSION_RESUMED, b.p, b.len);
 }
 
 static void keep_stderr(struct run *r, const char *p, size_t n)
@@ -201,16 +232,51 @@ static void lingers(struct run *r)
 	active_timer(r, GRACE_MS, lingers_still);
 }
 
+static void understood(struct run *r)
+{
+	journal_driving(r->journal, false);
+	if (r->journal && !r->replaying)
+		journal_state(r->journal)->deaths = 0;
+}
+
+/* It would end now, and stays instead. */
+static bool rests(struct run *r)
+{
+	const struct driver *d = r->plan.driver;
+	bool may = r->plan.warm && !r->dismissed && !r->judged && !r->interrupted && !r->exited &&
+	           !daemon_closing(r->d);
+	r->rests = may ? d->rest(r->plan.run) : NULL;
+	if (veiled_has(r->veiled, r->rests))
+		free(take(r->rests)); /* it would be kept */
+	return r->rests != NULL;
+}
+
 static void on_line(void *ctx, enum pump_stream s, const char *p, size_t n, bool whole)
 {
 	struct run *r = ctx;
 	if (s == PUMP_STDERR) {
 		keep_stderr(r, p, n);
-		r->plan.driver->error_line(r->plan.run, p, n); /* and agent.raw */
+		journal_driving(r->journal, true);
+		if (!r->rests)
+			r->plan.driver->error_line(r->plan.run, p, n); /* and agent.raw */
+		understood(r);
+		return;
+	}
+	journal_driving(r->journal, true);
+	if (r->rests) {
+		r->unfit |= !whole || !r->plan.driver->idle(p, n);
+		understood(r);
 		return;
 	}
 	bool eof = false;
 	r->plan.driver->line(r->plan.run, p, n, whole, &r->to_stdin, &eof);
+	bool stays = eof && rests(r);
+	understood(r);
+	if (stays) {
+		runner_talk_feed(r, false);
+		active_step(r, RUN_EVENT_RESTED);
+		return;
+	}
 	runner_talk_feed(r, eof);
 	if (eof && r->plan.driver->over_at_eof && r->state == RUN_STATE_RUNNING)
 		active_timer(r, LINGER_MS, lingers);
@@ -265,19 +331,40 @@ static void on_stdin_ended(void *ctx)
 static void on_batch(void *ctx, enum pump_stream s)
 {
 	const struct run *r = ctx;
-	if (s == PUMP_STDOUT && r->plan.driver->flush)
-		r->plan.driver->flush(r->plan.run);
+	if (s != PUMP_STDOUT || !r->plan.driver->flush || r->has_outcome)
+		return;
+	journal_driving(r->journal, true);
+	r->plan.driver->flush(r->plan.run);
+	journal_driving(r->journal, false);
 }
 
 static bool on_ready(void *ctx)
 {
 	const struct run *r = ctx;
-	return !eventlog_behind(r->d->log, r->session->id);
+	/* What is to end does, with what can be written of it. */
+	return !eventlog_behind(r->d->log, r->session->id) &&
+	       (r->judged || !space_out(r->d->space));
 }
 
 static void on_drained(void *ctx)
 {
 	active_step(ctx, RUN_EVENT_DRAINED);
+}
+
+static void on_waits(void *ctx, enum pump_stream s, const char *p, size_t n)
+{
+	const struct run *r = ctx;
+	if (r->journal)
+		journal_waits(r->journal, veiled_veil(r->veiled), s, p, n);
+}
+
+static void take_waits(struct run *r)
+{
+	for (enum pump_stream s = PUMP_STDOUT; s <= PUMP_STDERR && r->veiled; s++) {
+		char bytes[VEIL_WINDOW];
+		size_t n = journal_waited(r->journal, veiled_veil(r->veiled), s, bytes);
+		pump_waited(r->pump, s, bytes, n);
+	}
 }
 
 static const struct pump_calls pump_calls = {
@@ -288,6 +375,7 @@ static const struct pump_calls pump_calls = {
         .stdin_ended = on_stdin_ended,
         .batch = on_batch,
         .ready = on_ready,
+        .waits = on_waits,
         .drained = on_drained,
 };
 
@@ -305,18 +393,26 @@ static void begin_journal(struct run *r)
 	kept->slot_us = r->slot_us;
 	kept->started_us = r->started_us;
 	kept->deadline_us = r->deadline_us;
+	kept->before = r->before;
 	const struct harness *h = r->harness;
 	auto_buf struct buf b = BUF_INIT(2 * (size_t)LIMIT_YAML_FILE);
 	(void)buf_put(&b, h->file, strlen(h->file) + 1); /* fits: a path and a file of its limit */
 	(void)buf_puts(&b, h->source);
 	runner_talk_keep(r, JOURNAL_HARNESS, b.p, b.len);
+	buf_clear(&b);
+	resume_pack(&r->resume, &b); /* fits, likewise */
+	runner_talk_keep(r, JOURNAL_RESUME, b.p, b.len);
+	if (r->live)
+		runner_talk_keep(r, JOURNAL_LIVE, r->live, strlen(r->live));
 }
 
 /* Tells the driver to begin. */
 static void begin(struct run *r)
 {
 	bool eof = false;
+	journal_driving(r->journal, true);
 	int rc = r->plan.driver->start(r->plan.run, &r->to_stdin, &eof);
+	journal_driving(r->journal, false);
 	if (rc < 0) {
 		active_judge(r, RUN_FAILED, "the prompt is too large for this agent");
 		active_step(r, RUN_EVENT_END);
@@ -325,15 +421,40 @@ static void begin(struct run *r)
 	runner_talk_feed(r, eof);
 }
 
+void runner_work_own(struct run *r, struct pump *p)
+{
+	r->pump = p;
+	pump_pass(p, &pump_calls, r);
+}
+
 void runner_work_pump(struct run *r)
 {
-	r->started_us = clock_mono_us();
+	if (!r->started_us)
+		r->started_us = clock_mono_us();
 	begin_journal(r);
 	emit_started(r);
-	r->pump = pump_new(r->d->loop, r->fds, &pump_calls, r);
+	emit_resumed(r);
+	if (!r->pump) { /* else it came with the agent that waited */
+		r->pump = pump_new_held(r->d->loop, r->fds, &pump_calls, r, 0);
+		pump_veil(r->pump, veiled_veil(r->veiled));
+		pump_go(r->pump);
+	}
 	for (int i = 0; i < 3; i++)
 		r->fds[i] = -1;
 	begin(r);
+}
+
+/* Asks the agent by its protocol; false: it has none. */
+static bool interrupt(struct run *r)
+{
+	const struct driver *d = r->plan.driver;
+	r->interrupted = true;
+	journal_driving(r->journal, true);
+	bool asked = d->interrupt && d->interrupt(r->plan.run, &r->to_stdin);
+	journal_driving(r->journal, false);
+	if (asked)
+		runner_talk_feed(r, false);
+	return asked;
 }
 
 /* ---- where an earlier supervisor was ---- */
@@ -349,15 +470,16 @@ static int replay(void *ctx, enum journal_type t, const char *p, size_t n)
 		pump_replay(r->pump, PUMP_STDERR, p, n);
 		return 0;
 	case JOURNAL_INTERRUPT:
-		r->interrupted = true;
-		if (r->plan.driver->interrupt(r->plan.run, &r->to_stdin))
-			runner_talk_feed(r, false);
+		(void)interrupt(r); /* as it went before */
 		return 0;
 	case JOURNAL_ASKED:
 		return runner_talk_asked_again(r, p, n);
 	case JOURNAL_SAID:
 		return runner_talk_say_again(r, p, n);
 	case JOURNAL_HARNESS:
+	case JOURNAL_RESUME:
+	case JOURNAL_LIVE:   /* its driver has been told */
+	case JOURNAL_RESULT: /* its jail is still there: it is collected again */
 	case JOURNAL_TYPES:
 		return 0;
 	}
@@ -381,10 +503,12 @@ void runner_work_resume(struct run *r)
 	r->pump = pump_new_held(r->d->loop, r->fds, &pump_calls, r, kept->stdin_done);
 	for (int i = 0; i < 3; i++)
 		r->fds[i] = -1;
+	pump_veil(r->pump, veiled_veil(r->veiled));
 	r->replaying = true;
 	begin(r);
 	int rc = journal_each(r->journal, replay, r, &e);
 	r->replaying = false;
+	take_waits(r);
 	if (rc == 0 && kept->writing)
 		rc = err_set(&e, -EIO, "what of its input was written is not known");
 	if (rc < 0) {
@@ -396,6 +520,8 @@ void runner_work_resume(struct run *r)
 		if (kept->reading[s])
 			emit_gap(r, s == PUMP_STDOUT ? "stdout" : "stderr");
 	memset(kept->reading, 0, sizeof(kept->reading));
+	if (kept->verifying)
+		pump_give_up(r->pump); /* all of it was read */
 	pump_go(r->pump);
 	mind_output(r);
 	runner_talk_mind(r);
@@ -421,6 +547,8 @@ void runner_work_catch_up(struct run *r)
 	}
 	if (found->flags & FOUND_EXITED)
 		on_exited(&r->watch, &found->exited);
+	if (kept && kept->verifying)
+		active_step(r, RUN_EVENT_END); /* it had succeeded, however it ended */
 	if (found->flags & FOUND_GONE)
 		on_gone(&r->watch, &found->gone);
 }
@@ -429,6 +557,43 @@ void runner_work_hold(struct run *r)
 {
 	if (r->pump)
 		pump_hold(r->pump);
+}
+
+/* ---- its end, when it stays ---- */
+
+static void on_rested(void *ctx, const struct jail_reply *reply, int fds[MSG_FDS])
+{
+	struct run *r = ctx;
+	(void)fds;
+	r->replies--;
+	const uint64_t most = r->harness->warm_memory, now = reply->memory_bytes;
+	const char *why = reply->err.code ? reply->err.text
+	                  : now == 0      ? "its memory cannot be measured"
+	                  : now > most    ? "it holds more than warm.memory"
+	                                  : NULL;
+	if (why)
+		log_info("r=%s: its agent does not stay: %s", r->id, why);
+	r->end.resources = reply->resources;
+	r->memory_bytes = now;
+	active_step(r, why ? RUN_EVENT_FAILED : RUN_EVENT_SETTLED);
+	active_settle(r);
+}
+
+void runner_work_rest(struct run *r)
+{
+	r->session->jail = 0; /* nothing joins what is over */
+	inbound_end_jail(r->d, r->watch.jail);
+	r->replies++;
+	jails_rest(r->d->jails, r->watch.jail, on_rested, r);
+}
+
+void runner_work_dismiss(struct run *r)
+{
+	bool over = r->plan.driver->over_at_eof;
+	r->dismissed = true;
+	free(take(r->rests));
+	runner_talk_feed(r, true);
+	active_timer(r, over ? LINGER_MS : DISMISS_MS, lingers);
 }
 
 /* ---- its end, when it does not come by itself ---- */
@@ -440,11 +605,10 @@ static void grace_over(struct run *r)
 
 void runner_work_interrupt(struct run *r)
 {
-	r->interrupted = true;
+	/* In front of lines that are read and not told yet, behind which it is taken up again: it
+	 * says nothing by itself, so no event of those changes its number. */
 	runner_talk_keep(r, JOURNAL_INTERRUPT, "", 0);
-	if (r->plan.driver->interrupt(r->plan.run, &r->to_stdin))
-		runner_talk_feed(r, false);
-	else
+	if (!interrupt(r))
 		jails_signal(r->d->jails, r->watch.jail, r->exec, SIGTERM);
 	active_timer(r, GRACE_MS, grace_over);
 }
@@ -458,10 +622,11 @@ static void kill_again(struct run *r)
 
 void runner_work_kill(struct run *r)
 {
-	if (r->deadline.inflight)
-		loop_cancel(r->d->loop, &r->deadline);
+	active_untimed(r);
 	seed_close(take(r->seed));
+	runner_repo_stop(r);
 	r->session->jail = 0; /* nothing joins what is ending */
-	jails_kill(r->d->jails, r->watch.jail);
+	if (r->watch.jail)    /* else it is gone and released */
+		jails_kill(r->d->jails, r->watch.jail);
 	active_timer(r, REKILL_MS, kill_again);
 }

@@ -1,17 +1,20 @@
 #include "supervisor/runs.h"
 
 #include "base/clock.h"
+#include "base/digest.h"
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "supervisor/active.h"
+#include "supervisor/checkout.h"
 #include "supervisor/daemon.h"
-#include "supervisor/digest.h"
 #include "supervisor/eventlog.h"
 #include "supervisor/harnesses.h"
 #include "supervisor/hash.h"
+#include "supervisor/keeper.h"
+#include "supervisor/journal.h"
 #include "supervisor/params.h"
 #include "supervisor/plan.h"
 #include "supervisor/policies.h"
@@ -19,7 +22,11 @@
 #include "supervisor/runner_talk.h"
 #include "supervisor/runner_work.h"
 #include "supervisor/runs_private.h"
+#include "supervisor/space.h"
 #include "supervisor/store.h"
+#include "supervisor/trace.h"
+#include "supervisor/traces.h"
+#include "supervisor/webhooks.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -36,6 +43,7 @@ struct runs *runs_new(struct daemon *d)
 		list_init(&rs->active[i]);
 	list_init(&rs->left);
 	rs->sched = sched_new(1, LIMIT_QUEUED_RUNS);
+	runs_learn_host(rs);
 	return rs;
 }
 
@@ -58,106 +66,106 @@ struct run *runs_active(struct runs *rs, const char *id)
 	return NULL;
 }
 
-/* ---- scheduling ---- */
+/* ---- agents that wait ---- */
 
-/* Root's configuration comes with the policies and may change with them. */
-void runs_take_limits(struct runs *rs)
+size_t runs_room_to_wait(const struct runs *rs)
 {
 	const struct policy_set *set = policies_set(rs->daemon->policies);
-	size_t running = set && set->config.max_runs ? set->config.max_runs : 1;
-	size_t waiting = set && set->config.max_queued ? set->config.max_queued : LIMIT_QUEUED_RUNS;
-	sched_limits(rs->sched, running, waiting < LIMIT_QUEUED_RUNS ? waiting : LIMIT_QUEUED_RUNS);
+	size_t most = set ? set->config.max_warm : 0, all = set ? set->config.max_runs : 0;
+	size_t running = sched_running(rs->sched);
+	size_t left = all > running ? all - running : 0;
+	return most < left ? most : left;
 }
 
-static void count(struct runs *rs)
+bool runs_any(const struct runs *rs)
 {
-	rs->daemon->stats.runs_running = sched_running(rs->sched);
-	rs->daemon->stats.runs_queued = sched_waiting(rs->sched);
+	return sched_running(rs->sched) + rs->saving > 0;
 }
 
-/* A step may end a run at once and call for the next: `scheduling` keeps that a loop. */
-void runs_schedule(struct runs *rs)
+/* Into what is left of the reserve, not into nothing: a log that cannot be written ends its run. */
+enum { ROOM_TO_TELL = 256 << 10 };
+
+void runs_tell_low(struct runs *rs)
 {
-	rs->again = true;
-	if (rs->scheduling)
+	struct space *s = rs->daemon->space;
+	if (space_left(s) < ROOM_TO_TELL)
 		return;
-	rs->scheduling = true;
-	while (rs->again) {
-		rs->again = false;
-		struct sched_job *j;
-		while (!rs->stopping && !rs->held && policies_ready(rs->daemon->policies) &&
-		        (j = sched_next(rs->sched)) != NULL) {
-			struct run *r = container_of(j, struct run, job);
-			active_step(r, RUN_EVENT_SLOT);
-		}
-	}
-	rs->scheduling = false;
-	count(rs);
-}
-
-static void emit_queued(struct run *r, size_t position)
-{
-	char members[64];
-	int n = snprintf(members, sizeof(members), "\"position\":%zu", position);
-	active_emit(r, EVENT_RUN_QUEUED, members, (size_t)n);
-}
-
-void runs_enqueue(struct runs *rs, struct run *r)
-{
-	size_t position;
-	r->queued_us = clock_mono_us();
-	sched_add(rs->sched, &r->job, &r->session->lane, r->session->user, r->job.priority,
-	        &position);
-	emit_queued(r, position);
-	runs_schedule(rs);
+	for (size_t i = 0; i < RUNS_BUCKETS; i++)
+		list_for_each (r, &rs->active[i], struct run, link)
+			if (r->job.running && r->state == RUN_STATE_RUNNING && !r->told_low) {
+				r->told_low = true;
+				active_emit_limit(r, "state", space_reserved(s));
+			}
 }
 
 static void check_stopped(struct runs *rs)
 {
-	if (!rs->stopping || sched_running(rs->sched) || !rs->stopped)
+	if (!rs->stopping || runs_any(rs) || !rs->stopped)
 		return;
 	void (*told)(void *ctx) = rs->stopped;
 	rs->stopped = NULL;
 	told(rs->stopped_ctx);
 }
 
+static bool active(void *ctx, const char *run)
+{
+	return runs_active(ctx, run) != NULL;
+}
+
+void runs_prune_journals(struct runs *rs, uint64_t most)
+{
+	struct daemon *d = rs->daemon;
+	d->journals_bytes = journal_prune(d->journals_fd, most, active, rs);
+}
+
+uint64_t runs_journals_most(const struct runs *rs)
+{
+	return policies_set(rs->daemon->policies)->config.keep.journals_bytes;
+}
+
+/* A pipeline waits for people: its steps count. */
+static void observe(struct stats *s, const struct run *r)
+{
+	int64_t now = clock_mono_us();
+	struct stats_harness *h = stats_done(s, r->harness->name, r->status);
+	if (r->harness->nsteps)
+		return;
+	if (r->slot_us) {
+		stats_observe(&h->duration[r->status], now - r->slot_us);
+		stats_observe(&h->queued, r->slot_us - r->queued_us);
+	}
+	if (r->started_us)
+		stats_observe(&h->start, r->started_us - r->slot_us);
+}
+
 void runs_finished(struct run *r)
 {
 	struct runs *rs = r->runs;
-	struct stats *s = &rs->daemon->stats;
-	s->runs_done[r->status]++;
-	int64_t now = clock_mono_us();
-	if (r->slot_us) {
-		stats_observe(&s->duration, (now - r->slot_us) / 1000);
-		stats_observe(&s->queued, (r->slot_us - r->queued_us) / 1000);
-	}
-	if (r->started_us)
-		stats_observe(&s->start, (r->started_us - r->slot_us) / 1000);
-	sched_leave(rs->sched, &r->job);
+	observe(&rs->daemon->stats, r);
+	rs->saving -= r->slotless;
+	sched_leave(rs->sched, &r->job, clock_mono_us());
 	sessions_drop(rs->daemon->sessions, take(r->session));
+	traces_over(rs->daemon->traces, r->id);
 	list_remove(&r->link);
 	list_append(&rs->active[hash_text("") % RUNS_BUCKETS], &r->link); /* until it is settled */
 	r->id[0] = '\0';
+	if (r->parent[0])
+		runs_step_over(rs, r->parent);
+	uint64_t most = runs_journals_most(rs);
+	if (rs->daemon->journals_bytes > most)
+		runs_prune_journals(rs, most / 8 * 7); /* a walk in a hundred runs */
 	runs_schedule(rs);
+	keeper_make_room(rs->daemon->keeper, runs_room_to_wait(rs));
 	check_stopped(rs);
 }
 
 /* ---- creating ---- */
 
-struct creation {
-	struct runs *runs;
-	struct run *run;
-	uint64_t claim;
-	char *user, *key; /* owned; key may be NULL */
-	char hash[DIGEST_TEXT];
-	runs_created_fn *done;
-	void *ctx;
-};
-
 static void creation_free(struct creation *c)
 {
 	free(c->user);
 	free(c->key);
+	free(c->repo);
 	free(c);
 }
 
@@ -184,6 +192,9 @@ static void request_hash(const struct run_request *q, const char *params, char r
 	for (size_t i = 0; i < ARRAY_LEN(parts); i++)
 		digest_add(d, parts[i], strlen(parts[i]) + 1); /* with NUL: no two joins alike */
 	digest_add(d, q->prompt, q->prompt_len);
+	auto_free char *repo = q->repo ? repo_write(q->repo) : NULL;
+	if (repo)
+		digest_add(d, repo, strlen(repo) + 1); /* with NUL, which no prompt has */
 	digest_end(d, ret);
 }
 
@@ -209,14 +220,30 @@ static void info_of(const struct run *r, struct run_info *ret)
 	memcpy(ret->id, r->id, sizeof(ret->id));
 	memcpy(ret->session, r->session->id, sizeof(ret->session));
 	(void)str_copy(ret->harness, sizeof(ret->harness), r->harness->name); /* a checked name */
-	(void)str_copy(ret->status, sizeof(ret->status), r->job.waiting ? "queued" : "running");
+	(void)str_copy(ret->status, sizeof(ret->status), r->slot_us ? "running" : "queued");
 	ret->from_seq = r->from_seq;
 }
 
 static void discard(struct run *r)
 {
+	sched_leave(r->runs->sched, &r->job, clock_mono_us());
 	sessions_drop(r->d->sessions, take(r->session));
 	active_free(r);
+}
+
+static void follow(struct creation *c)
+{
+	const struct run *r = c->run;
+	struct store_delivery x = {.run = r->id,
+	        .session = r->session->id,
+	        .user = r->session->user,
+	        .goal = r->session->goal,
+	        .harness = r->harness->name,
+	        .seq = r->from_seq};
+	for (unsigned i = 0; i < c->webhooks.n; i++) {
+		x.webhook = c->webhooks.names[i];
+		webhooks_follow(r->d->webhooks, &x);
+	}
 }
 
 static void created(void *ctx, int rc, const struct err *e)
@@ -229,10 +256,9 @@ static void created(void *ctx, int rc, const struct err *e)
 	rs->creating--;
 	if (rc == 0) {
 		eventlog_claimed(rs->daemon->log, r->session->id, c->claim);
-		r->job.waiting = true; /* as the client will see it */
 		info_of(r, &info);
-		r->job.waiting = false;
 		list_append(&rs->active[hash_text(r->id) % RUNS_BUCKETS], &r->link);
+		follow(c);
 		runs_enqueue(rs, r);
 	} else {
 		/* The same key a moment ago: its run is committed by now. */
@@ -246,34 +272,59 @@ static void created(void *ctx, int rc, const struct err *e)
 	creation_free(c);
 }
 
-static int admit(struct runs *rs, const struct run_request *q, struct harness **ret, struct err *e)
+static int admit(struct runs *rs, const struct run_request *q, struct harness **ret,
+        struct sched_need *ret_need, struct err *e)
 {
+	struct limits limits;
 	if (rs->daemon->draining || rs->stopping)
 		return err_set(e, -ESHUTDOWN, "the daemon is about to stop: no new runs");
+	if (rs->daemon->drained)
+		return err_set(e, -ESHUTDOWN, "the daemon is being drained: no new runs");
 	int rc = harnesses_get(rs->daemon->harnesses, q->harness, ret, e);
 	if (rc < 0)
 		return rc;
-	rc = plan_check(rs->daemon, *ret, e);
+	rc = harness_params_check(
+	        *ret, q->prompt, q->prompt_len, q->param_names, q->param_values, q->nparams, e);
+	if (rc == 0)
+		rc = plan_check(rs->daemon, *ret, &limits, e);
+	if (rc == 0 && !(*ret)->nsteps) /* a pipeline's goes to its steps */
+		rc = checkout_admit(rs->daemon->policies, *ret, q->repo, e);
+	if (rc == 0)
+		rc = space_check(rs->daemon->space, e);
 	runs_take_limits(rs);
 	if (rc == 0)
-		rc = sched_room(rs->sched, e);
-	if (rc == 0 && sched_waiting(rs->sched) + rs->creating >= LIMIT_QUEUED_RUNS)
-		rc = err_set(e, -EAGAIN, "too many runs at once");
+		rc = runs_steps_check(rs, *ret, q, e);
+	struct sched_ask ask = {.owner = q->user};
+	if (rc == 0) {
+		if (!(*ret)->nsteps) /* it gives its slot back at once */
+			ask.need = *ret_need = runs_need(rs, &limits);
+		rc = sched_room(rs->sched, &ask, e);
+	}
+	if (rc == 0 && sched_waiting(rs->sched) + rs->pipelines >= LIMIT_QUEUED_RUNS)
+		rc = err_set(e, -EAGAIN, "too many pipelines are there at once");
+	if (rc == -ENOEXEC)
+		err_wrap(e, "harness '%s'", (*ret)->name);
 	if (rc < 0)
 		harness_unref(take(*ret));
 	return rc;
 }
 
-static struct run *run_new(struct runs *rs, struct harness *h, struct session *x)
+struct run *runs_new_run(struct runs *rs, struct harness *h, struct session *x)
 {
-	struct run *r = runner_new(rs->daemon,
-	        &(struct runner_spec){
-	                .runs = rs, .harness = h, .session = x, .finished = runs_finished});
+	const struct runner_spec spec = {.runs = rs,
+	        .harness = h,
+	        .session = x,
+	        .finished = runs_finished,
+	        .paused = runs_paused,
+	        .due = runs_due};
+	struct run *r = runner_new(rs->daemon, &spec);
+	if (h->nsteps)
+		r->perform = runs_step_effects;
 	r->created_ms = clock_wall_ms();
 	return r;
 }
 
-static void submit(struct runs *rs, struct run *r, struct creation *c)
+void runs_submit(struct runs *rs, struct run *r, struct creation *c)
 {
 	struct daemon *d = rs->daemon;
 	c->claim = eventlog_claim(d->log, r->session->id);
@@ -285,6 +336,8 @@ static void submit(struct runs *rs, struct run *r, struct creation *c)
 	        .created_ms = r->created_ms,
 	        .reserved = c->claim,
 	};
+	webhooks_for(d->webhooks, r->harness, r->session->user, &c->webhooks);
+	traces_for(d->traces, r->id, r->trace, &c->webhooks);
 	struct store_run row = {
 	        .id = r->id,
 	        .session = r->session->id,
@@ -295,20 +348,31 @@ static void submit(struct runs *rs, struct run *r, struct creation *c)
 	        .priority = r->job.priority,
 	        .created_ms = r->created_ms,
 	        .from_seq = r->from_seq,
+	        .pipeline = r->harness->nsteps ? r->harness->source : NULL,
+	        .parent = r->parent[0] ? r->parent : NULL,
+	        .step = r->step,
+	        .webhooks = &c->webhooks,
+	        .repo = c->repo,
+	        .trace = r->trace,
 	};
+	c->runs = rs;
+	c->run = r;
 	rs->creating++;
 	store_add_run(d->store, &s, &row, c->key, c->hash, created, c);
 }
 
-static int prepare(struct runs *rs, const struct run_request *q, const char *params,
-        struct run **ret, struct err *e)
+static int prepare(struct runs *rs, const struct run_request *q, struct run **ret, struct err *e)
 {
 	struct harness *h;
 	struct session *x;
-	int rc = admit(rs, q, &h, e);
+	struct sched_need need = {0};
+	int rc = admit(rs, q, &h, &need, e);
 	if (rc < 0)
 		return rc;
-	rc = sessions_hold(rs->daemon->sessions, q->user, q->goal, &x, e);
+	const char *ahead = keeper_offer(rs->daemon->keeper, h->name);
+	rc = sessions_hold_fresh(rs->daemon->sessions, q->user, q->goal, ahead, &x, e);
+	if (rc == 0 && ahead && strcmp(x->id, ahead) == 0)
+		keeper_assign(rs->daemon->keeper, x->id);
 	if (rc == 0) {
 		rc = eventlog_open(rs->daemon->log, x->id, e);
 		if (rc < 0)
@@ -318,13 +382,15 @@ static int prepare(struct runs *rs, const struct run_request *q, const char *par
 		harness_unref(h);
 		return rc;
 	}
-	struct run *r = run_new(rs, h, x);
+	struct run *r = runs_new_run(rs, h, x);
 	id_new("run", r->id);
 	r->prompt = xcalloc(1, q->prompt_len + 1);
 	memcpy(r->prompt, q->prompt, q->prompt_len);
 	r->prompt_len = q->prompt_len;
-	r->params = params ? xstrdup(params) : NULL;
-	r->job.priority = q->priority;
+	r->trace = trace_take(q->traceparent, q->tracestate);
+	r->params = params_settle(h, q->param_names, q->param_values, q->nparams);
+	const struct sched_ask ask = {x->user, q->priority, need};
+	sched_expect(rs->sched, &r->job, &ask, clock_mono_us());
 	*ret = r;
 	return 0;
 }
@@ -338,7 +404,7 @@ void runs_create(struct runs *rs, const struct run_request *q, runs_created_fn *
 	auto_free char *params = params_write(q->param_names, q->param_values, q->nparams);
 	int rc = check_request(q, &e);
 	if (rc == 0)
-		rc = session_part_check("session.userId", q->user, &e);
+		rc = session_owner_check(q->user, &e);
 	if (rc == 0)
 		rc = session_part_check("session.goalId", q->goal, &e);
 	if (rc == 0) {
@@ -349,21 +415,20 @@ void runs_create(struct runs *rs, const struct run_request *q, runs_created_fn *
 			return;
 		}
 		if (rc == -ENOENT)
-			rc = prepare(rs, q, params, &r, &e);
+			rc = prepare(rs, q, &r, &e);
 	}
 	if (!r) {
 		done(ctx, rc, NULL, &e);
 		return;
 	}
 	struct creation *c = xnew(struct creation);
-	c->runs = rs;
-	c->run = r;
 	c->user = xstrdup(q->user);
 	c->key = q->idempotency_key ? xstrdup(q->idempotency_key) : NULL;
+	c->repo = q->repo ? repo_write(q->repo) : NULL;
 	memcpy(c->hash, hash, sizeof(c->hash));
 	c->done = done;
 	c->ctx = ctx;
-	submit(rs, r, c);
+	runs_submit(rs, r, c);
 }
 
 /* ---- steering ---- */
@@ -386,7 +451,7 @@ int runs_cancel(struct runs *rs, const char *id, bool now, struct err *e)
 	active_judge(r, RUN_CANCELLED, NULL);
 	bool waiting = r->job.waiting;
 	if (waiting)
-		sched_leave(rs->sched, &r->job);
+		sched_leave(rs->sched, &r->job, clock_mono_us());
 	active_step(r, now ? RUN_EVENT_END : RUN_EVENT_CANCEL);
 	if (waiting)
 		runs_schedule(rs);
@@ -397,7 +462,7 @@ int runs_say(struct runs *rs, const char *id, const struct said *s, struct err *
 {
 	struct run *r = runs_active(rs, id);
 	if (r)
-		return runner_talk_say(r, s, e);
+		return r->harness->nsteps ? runs_step_say(r, s, e) : runner_talk_say(r, s, e);
 	int rc = not_active(rs, id, -EBUSY, e);
 	return rc < 0 ? rc : err_set(e, -EBUSY, "run %s is about to begin or to end", id);
 }
@@ -408,7 +473,7 @@ int runs_keep_session(struct runs *rs, const char *id, struct session **ret, str
 	int rc = sessions_hold_id(rs->daemon->sessions, id, &x, e);
 	if (rc < 0)
 		return rc;
-	if (!sched_hold(rs->sched, &x->lane)) {
+	if (!sched_hold(rs->sched, session_lane(x))) {
 		sessions_drop(rs->daemon->sessions, x);
 		return err_set(
 		        e, -EBUSY, "a run or command of session %s is just starting or ending", id);
@@ -419,30 +484,38 @@ int runs_keep_session(struct runs *rs, const char *id, struct session **ret, str
 
 void runs_let_session(struct runs *rs, struct session *x)
 {
-	sched_unhold(rs->sched, &x->lane);
+	sched_unhold(rs->sched, session_lane(x));
 	sessions_drop(rs->daemon->sessions, x);
 	runs_schedule(rs);
 }
 
 /* ---- a handover ---- */
 
-/* Where the next supervisor goes on without losing a byte or doing anything twice.  Copying
- * artifacts is begun anew, and a result that waits for room on the disk cannot be waited for. */
+/* Where the next supervisor goes on without losing a byte or doing anything twice.  Checks and
+ * copying artifacts are begun anew, and a result that waits for room on the disk cannot be waited
+ * for. */
 static bool can_be_left(const struct run *r)
 {
 	switch (r->state) {
 	case RUN_STATE_QUEUED:
+	case RUN_STATE_PAUSED:
 	case RUN_STATE_RUNNING:
 	case RUN_STATE_STOPPING:
 	case RUN_STATE_KILLING:
 	case RUN_STATE_DRAINING:
-	case RUN_STATE_COLLECTING:
+	case RUN_STATE_VERIFYING:
+	case RUN_STATE_UNVERIFYING:
+	case RUN_STATE_KEEPING:
 	case RUN_STATE_DONE:
 		return true;
+	case RUN_STATE_COLLECTING: /* its jail is there as long as nothing else is looked for */
+		return !r->checkout.jailed;
+	case RUN_STATE_SEEDING: /* a checkout may take long, and is begun anew */
+		return r->checkout.jailed != NULL;
 	case RUN_STATE_MAKING:
 	case RUN_STATE_UNMAKING:
-	case RUN_STATE_SEEDING:
 	case RUN_STATE_STARTING:
+	case RUN_STATE_RESTING:
 	case RUN_STATE_SAVING:
 	case RUN_STATE_COUNT:
 		return false;
@@ -454,6 +527,7 @@ bool runs_hand_over(struct runs *rs)
 {
 	bool all = rs->creating == 0;
 	rs->held = true;
+	keeper_end_all(rs->daemon->keeper, "another supervisor comes");
 	for (size_t i = 0; i < RUNS_BUCKETS; i++)
 		list_for_each (r, &rs->active[i], struct run, link) {
 			runner_work_hold(r);
@@ -467,6 +541,7 @@ void runs_stop(struct runs *rs, void (*done)(void *ctx), void *ctx)
 	rs->stopping = true;
 	rs->stopped = done;
 	rs->stopped_ctx = ctx;
+	keeper_end_all(rs->daemon->keeper, "the daemon stops");
 	for (size_t i = 0; i < RUNS_BUCKETS; i++)
 		list_for_each (r, &rs->active[i], struct run, link)
 			if (r->job.running) {

@@ -22,19 +22,24 @@
 #include <stdint.h>
 
 struct daemon;
+struct jail_objected;
 struct runs;
 struct run;
 struct said;
+struct repo_ask;
+struct store_view;
 
 struct run_request {
-	const char *user, *goal, *harness;
-	const char *prompt; /* any bytes without NUL, UTF-8 */
+	const char *user, *goal, *harness; /* user: an owner (owner.h) */
+	const char *prompt;                /* any bytes without NUL, UTF-8 */
 	size_t prompt_len;
 	const char *idempotency_key; /* NULL: none; per user */
 	int priority;                /* 0..9, 9 first; within the user's own runs */
 	/* {{name}} in the prompt and the system prompt is replaced by the value. */
 	const char *const *param_names, *const *param_values;
 	size_t nparams;
+	const struct repo_ask *repo;          /* NULL: what the harness says */
+	const char *traceparent, *tracestate; /* as they came; NULL: none */
 };
 
 struct run_info {
@@ -43,6 +48,7 @@ struct run_info {
 	char status[16];   /* queued running, or the end's status */
 	uint64_t from_seq; /* no event of the run has a smaller number */
 	bool finished;
+	bool guarded; /* it is not, and its output may yet be denied */
 	bool existed; /* create: the idempotency key was known, this is the earlier run */
 };
 
@@ -77,19 +83,45 @@ void runs_let_session(struct runs *r, struct session *x);
 /* ---- JSON for the API: objects as documented in docs/API.md ---- */
 MUST_USE int runs_show(struct runs *r, const char *id, struct buf *json, struct err *e);
 
+/* The result alone; -ENOENT without one. */
+MUST_USE int runs_result(struct runs *r, const char *id, struct buf *json, struct err *e);
+
 struct runs_filter {
 	const char *user, *goal, *session, *harness, *status; /* NULL: any */
+	const struct store_view *view;                        /* NULL: all */
+	const char *since, *until;                            /* ids of times (id_from), or NULL */
 	const char *cursor; /* id after which to go on (newest first), or NULL */
 	unsigned limit;     /* 1..1000 */
 };
 /* Appends objects separated by commas (no brackets); ret_next is "" at the end. */
 MUST_USE int runs_list(struct runs *r, const struct runs_filter *f, struct buf *json,
         char ret_next[ID_MAX], struct err *e);
-/* Objects {"path","bytes","sha256"} separated by commas. */
+/* ---- runs_artifacts.c ---- */
+/* Objects {"path","bytes","sha256","upload"?} separated by commas. */
 MUST_USE int runs_artifacts(struct runs *r, const char *id, struct buf *json, struct err *e);
-/* Opens the kept copy of an artifact to read: fd (owned), size and digest (hex), or -errno. */
+/* A result as it is written, with what has become of its artifacts since (owned). */
+char *runs_result_now(struct runs *r, const char *id, const char *result);
+/* Opens the kept copy of an artifact to read: fd (owned), size and digest (hex), or -errno;
+ * -EREMOTE: it is in root's bucket alone. */
 MUST_USE int runs_artifact_open(struct runs *r, const char *id, const char *path,
         uint64_t *ret_bytes, char ret_sha256[65], struct err *e);
+/* A link to it there (uploads.h); -ENOENT also where it is not. */
+MUST_USE int runs_artifact_link(struct runs *r, const char *id, const char *path,
+        void (*done)(void *ctx, const struct jail_objected *m), void *ctx, struct err *e);
+
+/* Begins what may begin: what kept queued runs waiting has ended. */
+void runs_schedule(struct runs *r);
+
+/* Seconds after which one refused with -EAGAIN may find room: for Retry-After. */
+unsigned runs_retry_after(const struct runs *r, const char *owner);
+
+/* Does any run? */
+bool runs_any(const struct runs *r);
+/* The disk has little room: once to each that runs. */
+void runs_tell_low(struct runs *r);
+
+/* How many agents may wait for a run beside those that run. */
+size_t runs_room_to_wait(const struct runs *r);
 
 /* ---- stopping ---- */
 /* From the first call on nothing new is begun or taken from an agent; true when each run is where

@@ -23,6 +23,7 @@
 #include "supervisor/runner_start.h"
 #include "supervisor/runner_work.h"
 #include "supervisor/runs_private.h"
+#include "supervisor/verify.h"
 
 #include <errno.h>
 #include <string.h>
@@ -68,17 +69,25 @@ static void on_lost(struct jail_watch *w, const struct jail_lost *m)
 	container_of(w, struct left, watch)->lost = *m;
 }
 
-void runs_found(struct runs *rs, const struct jail_found *jail, int fds[MSG_FDS])
+static struct left *left_new(struct runs *rs, const struct jail_found *jail)
 {
 	struct left *x = xnew(struct left);
 	x->runs = rs;
 	x->jail = *jail;
+	for (int i = 0; i < 3; i++)
+		x->fds[i] = -1;
+	list_init(&x->link);
+	list_init(&x->events);
+	return x;
+}
+
+void runs_found(struct runs *rs, const struct jail_found *jail, int fds[MSG_FDS])
+{
+	struct left *x = left_new(rs, jail);
 	int from = jail->flags & FOUND_STDIN ? 0 : 1; /* the first that came along */
-	x->fds[0] = -1;
 	for (int i = from; i < 3; i++)
 		x->fds[i] = take_fd(fds[i - from]);
 	list_append(&rs->left, &x->link);
-	list_init(&x->events);
 	x->watch.egress = on_egress;
 	x->watch.lost = on_lost;
 	jails_watch(rs->daemon->jails, jail->jail, &x->watch);
@@ -124,6 +133,22 @@ static struct harness *harness_of(
 	return rc == -ECANCELED ? s.harness : NULL;
 }
 
+/* What its agent was told of earlier runs, and its driver of an agent that had them. */
+static int read_told(void *ctx, enum journal_type t, const char *p, size_t n)
+{
+	struct run *r = ctx;
+	struct err e;
+	if (t == JOURNAL_HARNESS)
+		return 0;
+	if (t == JOURNAL_RESUME && !r->resume_known) {
+		r->resume_known = resume_unpack(p, n, &r->resume, &e) == 0;
+		return r->resume_known ? 0 : -EBADMSG;
+	}
+	if (t == JOURNAL_LIVE)
+		r->live = xstrndup(p, n);
+	return -ECANCELED; /* no more records are wanted */
+}
+
 /* ---- what the log has already ---- */
 
 static void count_line(void *ctx, const char *type, size_t type_len, const char *line, size_t n)
@@ -135,11 +160,24 @@ static void count_line(void *ctx, const char *type, size_t type_len, const char 
 	int t = event_by_name(name);
 	if (t < 0)
 		return;
+	r->rule_told |= t == EVENT_GUARDRAIL_BLOCKED;
 	r->muted += active_from_agent((enum event_type)t);
+	if (t == EVENT_RUN_RETRY) { /* the journal is of the attempt that follows */
+		r->muted = 0;
+		verify_free(take(r->verify));
+		buf_clear(&r->adopted->limits);
+		auto_json struct json *retry = json_parse(line, n, NULL);
+		runs_read_retry(r, retry);
+	}
 	bool egress = t == EVENT_EGRESS_DENIED || t == EVENT_EGRESS_ALLOWED;
-	if (t != EVENT_LIMIT_HIT && !egress)
+	if (t != EVENT_LIMIT_HIT && t != EVENT_VERIFY_DONE && !egress)
 		return;
 	auto_json struct json *event = json_parse(line, n, NULL);
+	if (t == EVENT_VERIFY_DONE) {
+		verify_free(r->verify);
+		r->verify = verify_from(event);
+		return;
+	}
 	if (egress) {
 		egress_totals_add_event(&r->egress, event);
 		return;
@@ -155,6 +193,7 @@ static void take_jail(struct run *r, struct left *x)
 	struct session *s = r->session;
 	r->adopted->jail = x->jail;
 	r->exec = x->jail.exec;
+	active_veil(r, &x->jail.veil);
 	r->layers = x->jail.layers;
 	r->fallback = x->jail.fallback;
 	r->disk = x->jail.disk;
@@ -187,9 +226,10 @@ static void take_kept(struct run *r)
 	if (kept) {
 		r->tokens = kept->tokens;
 		r->spent = kept->spent;
+		r->before = kept->before;
 	}
-	runner_start_deadline(
-	        r, kept ? kept->deadline_us : made_us + (int64_t)r->plan.timeout_ms * 1000);
+	r->over_us = active_over(r);
+	active_timed(r, kept ? kept->deadline_us : made_us + (int64_t)r->plan.timeout_ms * 1000);
 }
 
 static void go_on(struct runs *rs, struct run *r, struct left *x)
@@ -200,12 +240,20 @@ static void go_on(struct runs *rs, struct run *r, struct left *x)
 	if (began)
 		eventlog_each(rs->daemon->log, r->session->id, r->id, r->from_seq, count_line, r);
 	list_append(&rs->active[hash_text(r->id) % RUNS_BUCKETS], &r->link);
-	sched_resume(rs->sched, &r->job, &r->session->lane, r->session->user);
-	log_info("r=%s: goes on in jail %llu", r->id, (unsigned long long)r->session->jail);
+	const struct sched_ask ask = runs_ask(r);
+	sched_resume(rs->sched, &r->job, runs_lane(r), &ask, clock_mono_us());
+	log_info("r=%s: goes on in jail %llu%s", r->id, (unsigned long long)r->session->jail,
+	        r->session->jail ? "" : ", that is, with its check");
 	active_step(r, began ? RUN_EVENT_ADOPTED : RUN_EVENT_STARTED);
 	tell_events(r, x);
 	left_free(x);
 	runner_work_catch_up(r);
+}
+
+static bool lane_taken(const struct unfinished *f, struct session *s)
+{
+	const struct sched_session *lane = f->parent[0] ? session_lane(s) : &s->lane;
+	return lane->busy || lane->paused;
 }
 
 /* Takes the journal. */
@@ -219,7 +267,7 @@ static int adopt(
 		return e->code;
 	}
 	int rc = sessions_hold(rs->daemon->sessions, f->user, f->goal, &s, e);
-	if (rc == 0 && s->lane.busy) {
+	if (rc == 0 && lane_taken(f, s)) {
 		rc = err_set(e, -EBUSY, "another run of its session goes on");
 		sessions_drop(rs->daemon->sessions, s);
 	}
@@ -232,7 +280,13 @@ static int adopt(
 	r->journal = j;
 	r->adopted = xnew(struct adopted);
 	r->adopted->limits = (struct buf)BUF_INIT(4096);
-	rc = runner_start_plan(r, e);
+	if (j)
+		rc = journal_each(j, read_told, r, e);
+	journal_driving(j, true);
+	rc = !j || ((rc == 0 || rc == -ECANCELED) && r->resume_known)
+	             ? runner_start_plan(r, e)
+	             : err_set(e, -EBADMSG, "its journal does not say what its agent was told");
+	journal_driving(j, false);
 	if (rc < 0) {
 		sessions_drop(rs->daemon->sessions, take(r->session));
 		active_free(r);
@@ -242,18 +296,52 @@ static int adopt(
 	return 1;
 }
 
-int runs_adopt(struct runs *rs, struct unfinished *f, struct err *e)
+/* Its agent's jail was released already, for its work to be checked: what agentboxd would have told
+ * is in the journal, and so is all that the agent has printed. */
+static int adopt_checked(struct runs *rs, struct unfinished *f, struct err *e)
+{
+	struct journal *j = journal_open(rs->daemon->journals_fd, f->id, e);
+	if (!j || !journal_state(j)->verifying) {
+		journal_close(j);
+		return 0;
+	}
+	struct left *x = left_new(rs, &journal_state(j)->agent);
+	x->jail.jail = x->jail.gone.jail = 0;
+	for (int i = 1; i < 3; i++) {
+		x->fds[i] = journal_sync_fd(j); /* of something: nothing is read of it */
+		if (x->fds[i] >= 0)
+			continue;
+		int rc = err_set(e, x->fds[i], "its output: %s", strerror(-x->fds[i]));
+		journal_close(j);
+		left_free(x);
+		return rc;
+	}
+	int rc = adopt(rs, f, x, j, e);
+	if (rc < 0)
+		left_free(x);
+	return rc;
+}
+
+int runs_adopt(struct runs *rs, struct unfinished *f, enum jail_former former, struct err *e)
 {
 	struct daemon *d = rs->daemon;
 	struct left *x = find_left(rs, f->id);
+	if (!x && f->running && former == FORMER_SUPERVISOR)
+		return adopt_checked(rs, f, e);
 	if (!x || !(x->jail.flags & FOUND_EXEC))
 		return 0;
+	auto_free char *started = eventlog_find(d->log, f->session, f->id, "run.started");
+	if (!started && x->jail.flags & FOUND_CLAIMED)
+		return 0; /* the agent has had others, and was not told of this one */
 	if (x->fds[1] < 0 || x->fds[2] < 0)
 		return err_set(e, -EMFILE, "agentboxd has lost the ends of its output");
-	auto_free char *started = eventlog_find(d->log, f->session, f->id, "run.started");
 	struct journal *j = started ? journal_open(d->journals_fd, f->id, e) : NULL;
 	if (started && !j)
 		return e->code;
+	if (j && journal_deaths(j, e) < 0) {
+		journal_close(j);
+		return e->code;
+	}
 	return adopt(rs, f, x, j, e);
 }
 

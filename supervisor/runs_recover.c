@@ -4,6 +4,8 @@
  *	run.done is in the event log: the result was written, the commit was
  *		not: it is committed now.
  *	its jail is there with its program: it goes on (runs_adopt.c).
+ *	run.retry is in the log, and no run.started behind it: it waits for that
+ *		attempt, as it did.
  *	run.started is in the log, or the record says running: interrupted.
  *	neither: it is queued again, in its old place.
  */
@@ -21,11 +23,14 @@
 #include "supervisor/harnesses.h"
 #include "supervisor/hash.h"
 #include "supervisor/journal.h"
+#include "supervisor/plan.h"
 #include "supervisor/result.h"
 #include "supervisor/runner.h"
 #include "supervisor/runs_private.h"
 #include "supervisor/store.h"
+#include "supervisor/uploads.h"
 
+#include <errno.h>
 #include <string.h>
 
 struct all {
@@ -48,6 +53,10 @@ static void collect(void *ctx, const struct store_run *x)
 	memcpy(f->prompt, x->prompt, x->prompt_len);
 	f->prompt_len = x->prompt_len;
 	f->params = x->params ? xstrdup(x->params) : NULL;
+	f->trace = x->trace ? xstrdup(x->trace) : NULL;
+	f->pipeline = x->pipeline ? xstrdup(x->pipeline) : NULL;
+	(void)str_copy(f->parent, sizeof(f->parent), x->parent ? x->parent : "");
+	f->step = x->step;
 	f->priority = x->priority;
 	f->created_ms = x->created_ms;
 	f->started_ms = x->started_ms;
@@ -68,6 +77,7 @@ static void finish(struct daemon *d, const struct unfinished *f, const char *sta
 	        .ended_ms = ended_ms,
 	        .artifacts = kept->files,
 	        .nartifacts = kept->nfiles,
+	        .place = uploads_place(d->uploads),
 	};
 	store_finish_run(d->store, &x, eventlog_sync_fd(d->log, f->session), NULL, NULL);
 }
@@ -102,6 +112,47 @@ static bool finish_from_log(struct daemon *d, const struct unfinished *f)
 	return true;
 }
 
+static int read_noted(void *ctx, enum journal_type t, const char *p, size_t n)
+{
+	struct buf *b = ctx;
+	if (t != JOURNAL_RESULT)
+		return 0;
+	buf_clear(b);
+	return buf_put(b, p, n);
+}
+
+/* Its agent had ended and its jail was given back; only its changes were still looked for. */
+static bool finish_as_noted(struct daemon *d, const struct unfinished *f)
+{
+	struct err e;
+	auto_buf struct buf result = BUF_INIT(LIMIT_EVENT);
+	struct journal *j = journal_open(d->journals_fd, f->id, &e);
+	int rc = j ? journal_each(j, read_noted, &result, &e) : -ENOENT;
+	auto_json struct json *tree =
+	        rc == 0 && result.len ? json_parse(result.p, result.len, &e) : NULL;
+	const char *status = json_str(tree, "status", NULL);
+	if (j && status)
+		(void)journal_end(j);
+	journal_close(j);
+	if (!status)
+		return false;
+	auto_buf struct buf members = BUF_INIT(LIMIT_EVENT);
+	struct jw w = JW_INIT(&members);
+	jw_raw(&w, "result", result.p, result.len);
+	if (eventlog_append(d->log, f->session, f->id, EVENT_RUN_DONE, members.p, members.len, &e) <
+	        0)
+		log_err("r=%s: %s", f->id, e.text);
+	struct artifacts_result kept = {0};
+	read_artifacts(tree, &kept);
+	finish(d, f, status, result.p, &kept, clock_wall_ms());
+	artifacts_result_done(&kept);
+	int at = run_status_by_name(status);
+	if (at >= 0)
+		(void)stats_done(&d->stats, f->harness, (enum run_status)at);
+	log_info("r=%s: was over when the supervisor ended; its changes are not known", f->id);
+	return true;
+}
+
 static void interrupt(struct daemon *d, const struct unfinished *f, const char *why)
 {
 	static const struct artifacts_result none;
@@ -124,31 +175,99 @@ static void interrupt(struct daemon *d, const struct unfinished *f, const char *
 	        0)
 		log_err("r=%s: %s", f->id, e.text);
 	finish(d, f, run_status_name(RUN_INTERRUPTED), result.p, &none, lost.ended_ms);
-	d->stats.runs_done[RUN_INTERRUPTED]++;
+	(void)stats_done(&d->stats, f->harness, RUN_INTERRUPTED);
 }
 
 /* ---- going on ---- */
 
 struct run *runs_revive(struct runs *rs, struct unfinished *f, struct harness *h, struct session *x)
 {
-	struct run *r = runner_new(rs->daemon,
-	        &(struct runner_spec){
-	                .runs = rs, .harness = h, .session = x, .finished = runs_finished});
+	struct run *r = runs_new_run(rs, h, x);
+	memcpy(r->parent, f->parent, sizeof(r->parent));
+	r->step = f->step;
 	memcpy(r->id, f->id, sizeof(r->id));
 	r->prompt = take(f->prompt);
 	r->prompt_len = f->prompt_len;
 	r->params = take(f->params);
+	r->trace = take(f->trace);
 	r->created_ms = f->created_ms;
 	r->from_seq = f->from_seq;
 	r->job.priority = f->priority;
+	struct limits limits;
+	if (!h->nsteps && plan_check(rs->daemon, h, &limits, NULL) ==
+	                          0) /* else it is refused when it starts */
+		r->job.need = runs_need(rs, &limits);
 	return r;
 }
 
-static int requeue(struct runs *rs, struct unfinished *f, struct err *e)
+/* ---- between two attempts ---- */
+
+void runs_read_retry(struct run *r, const struct json *event)
+{
+	const char *ts = json_str(event, "ts", "");
+	int64_t told_ms = clock_from_rfc3339(ts, strlen(ts));
+	r->attempt = (unsigned)json_int(event, "attempt", 1);
+	r->retry_ms = (told_ms < 0 ? 0 : told_ms) + json_int(event, "delayMs", 0);
+	if (!json_get(event, "status")) {
+		r->lost = true; /* at once, and it does not count */
+		return;
+	}
+	attempts_read(&r->past, event);
+	r->former_tokens = r->past.tokens;
+	r->former_spent = r->past.spent;
+}
+
+static bool is_type(const char *type, size_t n, const char *want)
+{
+	return n == strlen(want) && memcmp(type, want, n) == 0;
+}
+
+static void read_retries(void *ctx, const char *type, size_t type_len, const char *line, size_t n)
+{
+	if (!is_type(type, type_len, "run.retry"))
+		return;
+	auto_json struct json *event = json_parse(line, n, NULL);
+	runs_read_retry(ctx, event);
+}
+
+static void pause_again(struct runs *rs, struct run *r, const struct unfinished *f)
+{
+	int64_t began_ms = clock_wall_ms() - f->started_ms;
+	r->slot_us = clock_mono_us() - (began_ms > 0 ? began_ms : 0) * 1000;
+	r->queued_us = r->slot_us - (f->started_ms - f->created_ms) * 1000;
+	r->over_us = active_over(r);
+	eventlog_each(rs->daemon->log, r->session->id, r->id, r->from_seq, read_retries, r);
+	runs_pause_again(rs, r);
+}
+
+static void note_pause(void *ctx, const char *type, size_t type_len, const char *line, size_t n)
+{
+	(void)line;
+	(void)n;
+	struct unfinished *f = ctx;
+	if (is_type(type, type_len, "run.retry"))
+		f->pauses = true;
+	else if (is_type(type, type_len, "run.started"))
+		f->pauses = false;
+}
+
+/* A pipeline is what it was when it was accepted. */
+static int harness_of(
+        struct runs *rs, const struct unfinished *f, struct harness **ret, struct err *e)
+{
+	if (!f->pipeline)
+		return harnesses_get(rs->daemon->harnesses, f->harness, ret, e);
+	auto_free char *file = xasprintf("%s.md", f->harness);
+	*ret = harness_parse(file, f->pipeline, strlen(f->pipeline), NULL, NULL, e);
+	return *ret ? 0 : e->code;
+}
+
+/* As it was accepted, among the active ones. */
+static int revive(struct runs *rs, struct unfinished *f, struct run **ret, struct err *e)
 {
 	struct harness *h;
 	struct session *x;
-	int rc = harnesses_get(rs->daemon->harnesses, f->harness, &h, e);
+	int rc = harness_of(rs, f, &h, e);
 	if (rc < 0)
 		return rc;
 	rc = sessions_hold(rs->daemon->sessions, f->user, f->goal, &x, e);
@@ -156,14 +275,47 @@ static int requeue(struct runs *rs, struct unfinished *f, struct err *e)
 		harness_unref(h);
 		return rc;
 	}
-	struct run *r = runs_revive(rs, f, h, x);
-	list_append(&rs->active[hash_text(r->id) % RUNS_BUCKETS], &r->link);
-	runs_enqueue(rs, r);
+	*ret = runs_revive(rs, f, h, x);
+	list_append(&rs->active[hash_text(f->id) % RUNS_BUCKETS], &(*ret)->link);
 	return 0;
 }
 
+static int requeue(struct runs *rs, struct unfinished *f, struct err *e)
+{
+	struct run *r;
+	int rc = revive(rs, f, &r, e);
+	if (rc == 0 && f->pauses)
+		pause_again(rs, r, f);
+	else if (rc == 0)
+		runs_enqueue(rs, r);
+	return rc;
+}
+
+/* 1: it had begun, and has its session; 0: it waits; or -errno. */
+static int take_up_steps(struct runs *rs, struct unfinished *f, struct err *e)
+{
+	struct run *r;
+	auto_free char *started = eventlog_find(rs->daemon->log, f->session, f->id, "run.started");
+	if (!started && !f->running)
+		return 0;
+	int rc = revive(rs, f, &r, e);
+	if (rc < 0)
+		return rc;
+	runs_steps_revive(r, f->started_ms);
+	return 1;
+}
+
+/* What they wait for may have gone on, waits again or has been ended by now. */
+static void steps_go_on(struct runs *rs)
+{
+	for (size_t i = 0; i < RUNS_BUCKETS; i++)
+		list_for_each (r, &rs->active[i], struct run, link)
+			if (r->harness->nsteps && r->slot_us && r->state == RUN_STATE_QUEUED)
+				runs_steps_go_on(r);
+}
+
 /* true: it is ended, goes on, or cannot be looked at. */
-static bool end_or_adopt(struct runs *rs, struct unfinished *f)
+static bool end_or_adopt(struct runs *rs, struct unfinished *f, enum jail_former former)
 {
 	struct daemon *d = rs->daemon;
 	struct err e;
@@ -172,9 +324,14 @@ static bool end_or_adopt(struct runs *rs, struct unfinished *f)
 		        e.text); /* stays unfinished; the next start tries again */
 		return true;
 	}
-	if (finish_from_log(d, f))
+	if (finish_from_log(d, f) || finish_as_noted(d, f))
 		return true;
-	int rc = runs_adopt(rs, f, &e);
+	/* The jail that may be there is of the attempt before, or its program was not told of yet.
+	 */
+	eventlog_each(d->log, f->session, f->id, f->from_seq, note_pause, f);
+	if (f->pauses)
+		return false;
+	int rc = f->pipeline ? take_up_steps(rs, f, &e) : runs_adopt(rs, f, former, &e);
 	if (rc < 0) {
 		auto_free char *why =
 		        xasprintf("the supervisor ended while it ran; it cannot go on: %s", e.text);
@@ -196,7 +353,8 @@ static void recover(struct runs *rs, struct unfinished *f, enum jail_former form
 	auto_free char *started = eventlog_find(d->log, f->session, f->id, "run.started");
 	/* With agentboxd alive and no jail of it, the program of one that was "running" was never
 	 * started: the jail was on its way. */
-	bool began = started || (f->running && former != FORMER_SUPERVISOR);
+	bool began = !f->pipeline && !f->pauses &&
+	             (started || (f->running && former != FORMER_SUPERVISOR));
 	if (began)
 		interrupt(d, f, ended[former]);
 	else if (requeue(rs, f, &e) < 0)
@@ -210,13 +368,23 @@ static void free_all(struct all *a)
 		free(a->items[i].goal);
 		free(a->items[i].prompt);
 		free(a->items[i].params);
+		free(a->items[i].pipeline);
+		free(a->items[i].trace);
 	}
 	free(a->items);
 }
 
-static bool active(void *ctx, const char *run)
+static void nothing(void *ctx, const struct store_run *r)
 {
-	return runs_active(ctx, run) != NULL;
+	(void)ctx;
+	(void)r;
+}
+
+/* Of a session that is deleted, while this was being told of it. */
+static bool known(void *ctx, const char *run)
+{
+	struct runs *rs = ctx;
+	return store_run(rs->daemon->store, run, nothing, NULL, NULL) != -ENOENT;
 }
 
 int runs_recover(struct runs *rs, enum jail_former former, struct err *e)
@@ -231,7 +399,7 @@ int runs_recover(struct runs *rs, enum jail_former former, struct err *e)
 	runs_take_limits(rs);
 	/* What goes on has its session and its slot before anything that waited may take them. */
 	for (size_t i = 0; i < a.n; i++) {
-		bool over = end_or_adopt(rs, &a.items[i]);
+		bool over = end_or_adopt(rs, &a.items[i], former);
 		struct unfinished swap = a.items[i];
 		if (over)
 			continue;
@@ -241,7 +409,9 @@ int runs_recover(struct runs *rs, enum jail_former former, struct err *e)
 	runs_adopt_rest(rs);
 	for (size_t i = 0; i < rest; i++)
 		recover(rs, &a.items[i], former);
-	journal_sweep(rs->daemon->journals_fd, active, rs);
+	steps_go_on(rs);
+	journal_sweep(rs->daemon->journals_fd, known, rs);
+	runs_prune_journals(rs, runs_journals_most(rs));
 	if (a.n)
 		log_info("%zu runs of before were taken up", a.n);
 	free_all(&a);

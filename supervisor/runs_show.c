@@ -4,11 +4,10 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "supervisor/active.h"
-#include "supervisor/artifacts.h"
 #include "supervisor/daemon.h"
-#include "supervisor/digest.h"
 #include "supervisor/runs_private.h"
 #include "supervisor/store.h"
+#include "supervisor/traces.h"
 
 #include <string.h>
 
@@ -31,14 +30,13 @@ static void when(struct jw *w, const char *key, int64_t ms)
 	jw_str(w, key, text);
 }
 
-/* The store lags behind by a commit: what is in memory is newer. */
+/* The store lags behind by a commit: what is in memory is newer.  But how a run has ended is told
+ * when its result can be read, and not before. */
 static const char *status_of(struct runs *rs, const struct store_run *x)
 {
 	const struct run *r = x->result ? NULL : runs_active(rs, x->id);
 	if (!r)
 		return x->status;
-	if (r->state == RUN_STATE_SAVING && r->judged)
-		return run_status_name(r->status);
 	return r->slot_us ? "running" : "queued";
 }
 
@@ -48,6 +46,27 @@ static bool waits(const struct run *r)
 	return r->state == RUN_STATE_RUNNING && r->asks.nopen;
 }
 
+static void show_step(void *ctx, const struct store_run *x)
+{
+	struct showing *v = ctx;
+	jw_open(&v->w, NULL, '{');
+	jw_int(&v->w, "step", x->step);
+	jw_str(&v->w, "harness", x->harness);
+	jw_str(&v->w, "runId", x->id);
+	jw_str(&v->w, "status", status_of(v->runs, x));
+	jw_close(&v->w, '}');
+}
+
+/* What there is of a pipeline up to now; then they are in the result. */
+static void show_steps(struct showing *v, const struct store_run *x)
+{
+	struct err e;
+	jw_open(&v->w, "steps", '[');
+	(void)!store_steps(
+	        v->runs->daemon->store, x->id, show_step, v, &e); /* then there are none */
+	jw_close(&v->w, ']');
+}
+
 static void show(void *ctx, const struct store_run *x)
 {
 	struct showing *v = ctx;
@@ -55,26 +74,36 @@ static void show(void *ctx, const struct store_run *x)
 	jw_open(&v->w, NULL, '{');
 	jw_str(&v->w, "runId", x->id);
 	jw_str(&v->w, "sessionId", x->session);
-	jw_str(&v->w, "userId", x->user);
+	owner_json(&v->w, x->user);
 	jw_str(&v->w, "goalId", x->goal);
 	jw_str(&v->w, "harness", x->harness);
 	jw_str(&v->w, "status", status_of(v->runs, x));
 	if (r)
 		jw_str(&v->w, "state", waits(r) ? "waiting" : run_state_name(r->state));
+	jw_str(&v->w, "pipelineRunId", x->parent);
+	if (x->parent)
+		jw_int(&v->w, "step", x->step);
 	when(&v->w, "createdAt", x->created_ms);
 	when(&v->w, "startedAt", x->started_ms);
 	when(&v->w, "endedAt", x->ended_ms);
+	traces_member(v->runs->daemon->traces, x->id, x->trace, &v->w);
 	jw_int(&v->w, "priority", x->priority);
 	jw_int(&v->w, "fromSeq", (int64_t)x->from_seq);
 	if (v->whole && x->params)
 		jw_raw(&v->w, "params", x->params, strlen(x->params));
+	if (v->whole && r && r->job.waiting)
+		jw_int(&v->w, "position", (int64_t)sched_position(v->runs->sched, &r->job));
+	if (v->whole && x->pipeline && !x->result)
+		show_steps(v, x);
 	if (v->whole && r && waits(r)) {
 		jw_open(&v->w, "pending", '[');
 		asks_show(&r->asks, &v->w, clock_wall_ms(), clock_mono_us());
 		jw_close(&v->w, ']');
 	}
-	if (v->whole && x->result)
-		jw_raw(&v->w, "result", x->result, strlen(x->result));
+	if (v->whole && x->result) {
+		auto_free char *now = runs_result_now(v->runs, x->id, x->result);
+		jw_raw(&v->w, "result", now, strlen(now));
+	}
 	jw_close(&v->w, '}');
 	(void)str_copy(v->last, sizeof(v->last), x->id);
 	v->n++;
@@ -84,6 +113,26 @@ int runs_show(struct runs *rs, const char *id, struct buf *json, struct err *e)
 {
 	struct showing v = {.runs = rs, .w = JW_INIT(json), .whole = true};
 	return store_run(rs->daemon->store, id, show, &v, e);
+}
+
+struct result_of {
+	struct runs *runs;
+	struct buf *to;
+};
+
+static void result_of(void *ctx, const struct store_run *x)
+{
+	struct result_of *v = ctx;
+	auto_free char *now = x->result ? runs_result_now(v->runs, x->id, x->result) : NULL;
+	if (now)
+		buf_puts(v->to, now);
+}
+
+int runs_result(struct runs *rs, const char *id, struct buf *json, struct err *e)
+{
+	struct result_of v = {rs, json};
+	int rc = store_run(rs->daemon->store, id, result_of, &v, e);
+	return rc == 0 && !json->len ? err_set(e, -ENOENT, "run %s has no result", id) : rc;
 }
 
 int runs_list(struct runs *rs, const struct runs_filter *f, struct buf *json, char ret_next[ID_MAX],
@@ -97,6 +146,9 @@ int runs_list(struct runs *rs, const struct runs_filter *f, struct buf *json, ch
 	        .harness = f->harness,
 	        .status = f->status,
 	        .cursor = f->cursor,
+	        .since = f->since,
+	        .until = f->until,
+	        .view = f->view,
 	        .limit = f->limit && f->limit < LIST_MAX ? f->limit : LIST_MAX,
 	};
 	int rc = store_runs(rs->daemon->store, &q, show, &v, e);
@@ -119,7 +171,11 @@ static void inform(void *ctx, const struct store_run *x)
 	(void)str_copy(to->harness, sizeof(to->harness), x->harness);
 	(void)str_copy(to->status, sizeof(to->status), status_of(v->runs, x));
 	to->from_seq = x->from_seq;
-	to->finished = x->result != NULL;
+	/* Its result is on the disk a moment before its last event is told: till then it is
+	 * followed. */
+	const struct run *r = runs_active(v->runs, x->id);
+	to->finished = x->result && !r;
+	to->guarded = r && r->harness->nguard_output;
 	to->existed = false;
 }
 
@@ -127,64 +183,4 @@ int runs_info(struct runs *rs, const char *id, struct run_info *ret, struct err 
 {
 	struct inform v = {rs, ret};
 	return store_run(rs->daemon->store, id, inform, &v, e);
-}
-
-/* ---- artifacts ---- */
-
-static void show_artifact(void *ctx, size_t n, const struct artifact *a)
-{
-	(void)n;
-	struct jw *w = ctx;
-	jw_open(w, NULL, '{');
-	jw_str(w, "path", a->path);
-	jw_int(w, "bytes", (int64_t)a->bytes);
-	jw_str(w, "sha256", a->sha256);
-	jw_close(w, '}');
-}
-
-int runs_artifacts(struct runs *rs, const char *id, struct buf *json, struct err *e)
-{
-	struct run_info info;
-	int rc = runs_info(rs, id, &info, e);
-	struct jw w = JW_INIT(json);
-	return rc < 0 ? rc : store_artifacts(rs->daemon->store, id, show_artifact, &w, e);
-}
-
-struct pick {
-	const char *path;
-	size_t n;
-	uint64_t bytes;
-	char sha256[DIGEST_TEXT];
-	bool found;
-};
-
-static void pick(void *ctx, size_t n, const struct artifact *a)
-{
-	struct pick *p = ctx;
-	if (strcmp(a->path, p->path) != 0)
-		return;
-	p->found = true;
-	p->n = n;
-	p->bytes = a->bytes;
-	memcpy(p->sha256, a->sha256, sizeof(p->sha256));
-}
-
-int runs_artifact_open(struct runs *rs, const char *id, const char *path, uint64_t *ret_bytes,
-        char ret_sha256[65], struct err *e)
-{
-	struct run_info info;
-	struct pick p = {.path = path};
-	int rc = runs_info(rs, id, &info, e);
-	if (rc == 0)
-		rc = store_artifacts(rs->daemon->store, id, pick, &p, e);
-	if (rc < 0)
-		return rc;
-	if (!p.found)
-		return err_set(e, -ENOENT, "run %s has no artifact '%.160s'", id, path);
-	int fd = artifacts_open(rs->daemon->artifacts_fd, id, p.n, e);
-	if (fd >= 0) {
-		*ret_bytes = p.bytes;
-		memcpy(ret_sha256, p.sha256, sizeof(p.sha256));
-	}
-	return fd;
 }

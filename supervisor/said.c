@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "drivers/emit.h"
 
+#include <stdio.h>
 #include <string.h>
 
 int said_answer_by_name(const char *name)
@@ -15,18 +16,23 @@ int said_answer_by_name(const char *name)
 
 /* ---- in the journal ---- */
 
+enum { HAS_TEXT = 1, HAS_KEY = 2, IS_REMOTE = 4 };
+
 struct head {
 	uint32_t what, answer, by_harness, uid;
-	uint32_t id_len, has_text;
-}; /* then the id, its NUL, the text */
+	uint32_t id_len, has;
+}; /* then the id, its NUL, the key, its NUL, the text */
 
 void said_pack(const struct said *s, struct buf *to)
 {
 	size_t id_len = strlen(s->id);
 	const struct head h = {(uint32_t)s->what, (uint32_t)s->answer, s->by_harness, s->uid,
-	        (uint32_t)id_len, s->text != NULL};
+	        (uint32_t)id_len,
+	        (s->text ? HAS_TEXT : 0u) | (s->key ? HAS_KEY : 0u) | (s->remote ? IS_REMOTE : 0u)};
 	(void)buf_put(to, (const char *)&h, sizeof(h)); /* the caller looks at to->failed */
 	(void)buf_put(to, s->id, id_len + 1);
+	if (s->key)
+		(void)buf_put(to, s->key, strlen(s->key) + 1);
 	(void)buf_put(to, s->text ? s->text : "", s->text ? s->len : 0);
 }
 
@@ -41,14 +47,27 @@ int said_unpack(const char *p, size_t n, struct said *ret, struct err *e)
 	if (h.what > SAID_INPUT || h.answer > ANSWER_ALWAYS || h.id_len >= n || p[h.id_len] ||
 	        strlen(p) != h.id_len)
 		return err_set(e, -EBADMSG, "its journal is damaged");
+	const char *id = p, *key = NULL;
+	p += h.id_len + 1;
+	n -= h.id_len + 1;
+	if (h.has & HAS_KEY) {
+		size_t len = strnlen(p, n);
+		if (len == n)
+			return err_set(e, -EBADMSG, "its journal is damaged");
+		key = p;
+		p += len + 1;
+		n -= len + 1;
+	}
 	*ret = (struct said){
 	        .what = (enum said_what)h.what,
 	        .answer = (enum driver_answer)h.answer,
 	        .by_harness = h.by_harness,
 	        .uid = h.uid,
-	        .id = p,
-	        .text = h.has_text ? p + h.id_len + 1 : NULL,
-	        .len = n - h.id_len - 1,
+	        .remote = h.has & IS_REMOTE,
+	        .key = key,
+	        .id = id,
+	        .text = h.has & HAS_TEXT ? p : NULL,
+	        .len = n,
 	};
 	return 0;
 }
@@ -58,15 +77,26 @@ int said_unpack(const char *p, size_t n, struct said *ret, struct err *e)
 void said_by(const struct said *s, struct jw *w)
 {
 	jw_str(w, "by", s->by_harness ? "harness" : "user");
-	if (!s->by_harness)
+	if (!s->by_harness && !s->remote)
 		jw_int(w, "uid", s->uid);
+	if (!s->by_harness)
+		jw_str(w, "key", s->key);
 	if (s->by_harness && s->text)
 		jw_bytes(w, "reason", s->text, s->len);
 }
 
+void said_who(const struct said *s, char *to, size_t n)
+{
+	if (s->key)
+		(void)snprintf(to, n, "key %s", s->key);
+	else
+		(void)snprintf(to, n, "uid %u", s->uid);
+}
+
 static bool ours(const char *key)
 {
-	return strcmp(key, "by") == 0 || strcmp(key, "uid") == 0 || strcmp(key, "reason") == 0;
+	return strcmp(key, "by") == 0 || strcmp(key, "uid") == 0 || strcmp(key, "key") == 0 ||
+	       strcmp(key, "reason") == 0;
 }
 
 void said_retell(const struct said *s, const char *members, size_t n, struct buf *to)

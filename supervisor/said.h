@@ -27,7 +27,9 @@ struct said {
 	enum said_what what;
 	enum driver_answer answer; /* SAID_ANSWER */
 	bool by_harness;           /* nobody said anything in time; else: */
-	uint32_t uid;              /* who did */
+	uint32_t uid;              /* who did, unless `remote`: then that is nobody's */
+	bool remote;               /* over TCP */
+	const char *key;           /* the name of the key that it came with, or NULL */
 	const char *id;            /* of the permission or question, "" for an input */
 	const char *text;          /* why the harness answers; the reply or message; NULL: none */
 	size_t len;
@@ -43,6 +45,8 @@ MUST_USE int said_unpack(const char *p, size_t n, struct said *ret, struct err *
 /* ---- in events ---- */
 /* "by" and who that is, and why. */
 void said_by(const struct said *s, struct jw *w);
+/* Who that is, for a sentence: "uid 0", "key ci". */
+void said_who(const struct said *s, char *to, size_t n);
 /* Members of the driver's event about it, which knows of nobody but "user": retold with who it was.
  * `to` stays empty where they are none. */
 void said_retell(const struct said *s, const char *members, size_t n, struct buf *to);

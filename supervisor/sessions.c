@@ -10,8 +10,14 @@
 #include "supervisor/eventlog.h"
 #include "supervisor/hash.h"
 #include "supervisor/jails.h"
+#include "supervisor/keeper.h"
+#include "supervisor/journal.h"
 #include "supervisor/policies.h"
+#include "supervisor/quota.h"
 #include "supervisor/store.h"
+#include "supervisor/traces.h"
+#include "supervisor/uploads.h"
+#include "supervisor/webhooks.h"
 
 #include <string.h>
 
@@ -21,6 +27,8 @@ struct sessions {
 	struct daemon *daemon;     /* borrowed */
 	struct list live[BUCKETS]; /* session.link, by hash of the id */
 	struct list deletions;     /* deletion.link */
+	sessions_room_fn *room;    /* NULL: there may be any number */
+	void *room_ctx;
 };
 
 /* A session on its way out. */
@@ -95,7 +103,17 @@ int session_part_check(const char *what, const char *text, struct err *e)
 	return 0;
 }
 
-_Static_assert((int)ACCOUNT_ID > (int)SESSION_PART_MAX, "a user's name is an account's");
+int session_owner_check(const char *owner, struct err *e)
+{
+	char tenant[NAME_MAX_LEN];
+	const char *user = owner_user(owner);
+	owner_tenant(owner, tenant);
+	if (user != owner && !name_valid(tenant))
+		return err_set(e, -EINVAL, "session.userId is of no tenant that can be");
+	return session_part_check("session.userId", user, e);
+}
+
+_Static_assert((int)ACCOUNT_ID >= (int)OWNER_MAX, "an owner is an account's");
 
 /* ---- in memory ---- */
 
@@ -125,15 +143,54 @@ static bool deleting(const struct sessions *s, const char *id)
 	return false;
 }
 
-static void got_seeded(void *ctx, const struct store_session *s)
+struct known {
+	bool seeded, ready;
+};
+
+static void got_known(void *ctx, const struct store_session *s)
 {
-	*(bool *)ctx = s->seeded;
+	*(struct known *)ctx = (struct known){s->seeded, s->evicted_ms == 0};
 }
+
+struct wanted {
+	const char *user, *goal;
+	const char *fresh; /* id of a new one, or NULL */
+	bool guarded;      /* there has to be room */
+};
+
+static int hold(struct sessions *s, const struct wanted *want, struct session **ret, struct err *e);
 
 int sessions_hold(
         struct sessions *s, const char *user, const char *goal, struct session **ret, struct err *e)
 {
-	int rc = session_part_check("session.userId", user, e);
+	return hold(s, &(struct wanted){.user = user, .goal = goal}, ret, e);
+}
+
+int sessions_hold_fresh(struct sessions *s, const char *user, const char *goal, const char *fresh,
+        struct session **ret, struct err *e)
+{
+	return hold(s, &(struct wanted){user, goal, fresh, true}, ret, e);
+}
+
+/* Its id, and what is known of it.  A new one gets an id. */
+static int look_up(struct sessions *s, const struct wanted *want, char id[ID_MAX],
+        struct known *ret, struct err *e)
+{
+	*ret = (struct known){.ready = false};
+	int rc = store_session_id(s->daemon->store, want->user, want->goal, id, e);
+	if (rc == -ENOENT && want->fresh)
+		(void)str_copy(id, ID_MAX, want->fresh); /* an id */
+	else if (rc == -ENOENT)
+		id_new("ses", id);
+	else if (rc == 0)
+		rc = store_session(s->daemon->store, id, got_known, ret, e);
+	return rc == -ENOENT ? 0 : rc;
+}
+
+static int hold(struct sessions *s, const struct wanted *want, struct session **ret, struct err *e)
+{
+	const char *user = want->user, *goal = want->goal;
+	int rc = session_owner_check(user, e);
 	if (rc == 0)
 		rc = session_part_check("session.goalId", goal, e);
 	if (rc < 0)
@@ -145,23 +202,25 @@ int sessions_hold(
 		return 0;
 	}
 	char id[ID_MAX];
-	bool seeded = false;
-	rc = store_session_id(s->daemon->store, user, goal, id, e);
-	if (rc == -ENOENT)
-		id_new("ses", id);
-	else if (rc == 0)
-		rc = store_session(s->daemon->store, id, got_seeded, &seeded, e);
-	if (rc < 0 && rc != -ENOENT)
+	struct known known;
+	rc = look_up(s, want, id, &known, e);
+	if (rc < 0)
 		return rc;
 	if (deleting(s, id))
 		return err_set(e, -EBUSY, "session %s is being deleted", id);
+	if (want->guarded && !known.ready && s->room)
+		rc = s->room(s->room_ctx, e);
+	if (rc < 0)
+		return rc;
 	x = xnew(struct session);
 	memcpy(x->id, id, sizeof(x->id));
 	x->user = xstrdup(user);
 	x->goal = xstrdup(goal);
-	x->seeded = seeded;
+	x->seeded = known.seeded;
+	x->coming = want->guarded && !known.ready;
 	x->users = 1;
 	sched_session_init(&x->lane);
+	sched_session_init(&x->steps);
 	list_append(&s->live[hash_text(id) % BUCKETS], &x->link);
 	*ret = x;
 	return 0;
@@ -201,10 +260,70 @@ size_t sessions_count(struct sessions *s)
 	return store_session_count(s->daemon->store);
 }
 
+/* ---- how many there may be ---- */
+
+void sessions_guard(struct sessions *s, sessions_room_fn *room, void *ctx)
+{
+	s->room = room;
+	s->room_ctx = ctx;
+}
+
+/* The store knows of its first run by now, or not. */
+static bool still_coming(const struct sessions *s, struct session *x)
+{
+	struct err e;
+	struct known known = {.ready = false};
+	if (x->coming && store_session(s->daemon->store, x->id, got_known, &known, &e) == 0)
+		x->coming = !known.ready;
+	return x->coming;
+}
+
+size_t sessions_ready(const struct sessions *s)
+{
+	size_t n = store_ready_count(s->daemon->store);
+	for (size_t i = 0; i < BUCKETS; i++)
+		list_for_each (x, &s->live[i], struct session, link)
+			n += still_coming(s, x);
+	return n;
+}
+
+size_t sessions_live_count(const struct sessions *s)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < BUCKETS; i++)
+		list_for_each (x, &s->live[i], struct session, link)
+			n++;
+	return n;
+}
+
+bool sessions_idle(const struct sessions *s, const char *id)
+{
+	struct sessions *all = (struct sessions *)(uintptr_t)s;
+	return !sessions_live(all, id) && !deleting(s, id);
+}
+
+static void nothing(void *ctx, const struct store_session *s)
+{
+	(void)ctx;
+	(void)s;
+}
+
+void sessions_pin(
+        struct sessions *s, const char *id, bool pinned, sessions_pinned_fn *done, void *ctx)
+{
+	struct err e;
+	int rc = store_session(s->daemon->store, id, nothing, NULL, &e);
+	if (rc < 0)
+		done(ctx, rc, &e);
+	else
+		store_pin_session(s->daemon->store, id, pinned, done, ctx);
+}
+
 /* ---- JSON ---- */
 
 struct showing {
 	struct sessions *sessions;
+	bool disk; /* with what is known of that */
 	struct jw w;
 	char last[ID_MAX];
 	size_t n;
@@ -217,24 +336,44 @@ static void when(struct jw *w, const char *key, int64_t ms)
 	jw_str(w, key, text);
 }
 
+static void show_repo(struct store *st, const char *session, struct jw *w)
+{
+	struct err e;
+	struct store_repo x = {0};
+	if (store_repo(st, session, &x, &e) < 0)
+		return;
+	jw_open(w, "repo", '{');
+	jw_str(w, "source", x.source);
+	jw_str(w, "base", x.base);
+	jw_str(w, "ref", x.ref[0] ? x.ref : NULL);
+	jw_close(w, '}');
+	store_repo_done(&x);
+}
+
 static void show(void *ctx, const struct store_session *x)
 {
 	struct showing *v = ctx;
 	const struct session *live = sessions_live(v->sessions, x->id);
 	jw_open(&v->w, NULL, '{');
 	jw_str(&v->w, "sessionId", x->id);
-	jw_str(&v->w, "userId", x->user);
+	owner_json(&v->w, x->user);
 	jw_str(&v->w, "goalId", x->goal);
 	when(&v->w, "createdAt", x->created_ms);
 	when(&v->w, "usedAt", x->used_ms);
 	jw_int(&v->w, "runs", (int64_t)x->runs);
 	jw_bool(&v->w, "active", live != NULL);
+	jw_bool(&v->w, "pinned", x->pinned);
+	if (x->evicted_ms)
+		when(&v->w, "evictedAt", x->evicted_ms);
 	const struct daemon *d = v->sessions->daemon;
+	show_repo(d->store, x->id, &v->w);
 	const struct jail_live *jail = live && live->jail ? jails_find(d->jails, live->jail) : NULL;
 	if (jail) {
 		jw_int(&v->w, "jail", (int64_t)jail->jail);
 		policies_jail_ports_json(d->policies, jail->policy, &v->w);
 	}
+	if (v->disk)
+		quota_json(v->sessions->daemon, x->id, &v->w);
 	jw_close(&v->w, '}');
 	(void)str_copy(v->last, sizeof(v->last), x->id);
 	v->n++;
@@ -246,12 +385,19 @@ int sessions_show(struct sessions *s, const char *id, struct buf *json, struct e
 	return store_session(s->daemon->store, id, show, &v, e);
 }
 
+int sessions_show_disk(struct sessions *s, const char *id, struct buf *json, struct err *e)
+{
+	struct showing v = {.sessions = s, .w = JW_INIT(json), .disk = true};
+	return store_session(s->daemon->store, id, show, &v, e);
+}
+
 int sessions_list(struct sessions *s, const struct sessions_filter *f, struct buf *json,
         char ret_next[ID_MAX], struct err *e)
 {
 	unsigned limit = f->limit && f->limit < LIST_MAX ? f->limit : LIST_MAX;
 	struct showing v = {.sessions = s, .w = JW_INIT(json)};
-	int rc = store_sessions(s->daemon->store, f->user, f->goal, f->cursor, limit, show, &v, e);
+	int rc = store_sessions(
+	        s->daemon->store, f->user, f->goal, f->view, f->cursor, limit, show, &v, e);
 	if (rc == 0)
 		(void)str_copy(ret_next, ID_MAX, v.n == limit ? v.last : "");
 	return rc;
@@ -278,7 +424,7 @@ void sessions_make(
 {
 	struct err e;
 	struct session *x;
-	int rc = sessions_hold(s, user, goal, &x, &e);
+	int rc = sessions_hold_fresh(s, user, goal, NULL, &x, &e);
 	if (rc < 0) {
 		done(ctx, rc, NULL, &e);
 		return;
@@ -307,11 +453,14 @@ static void forgotten(void *ctx, int rc, const struct err *e)
 	struct deletion *x = ctx;
 	struct daemon *d = x->sessions->daemon;
 	struct err why;
-	for (size_t i = 0; rc == 0 && i < x->nruns; i++)
+	for (size_t i = 0; rc == 0 && i < x->nruns; i++) {
 		if (artifacts_remove(d->artifacts_fd, x->runs[i], &why) < 0)
 			log_warn("s=%s: %s", x->id, why.text);
+		journal_remove(d->journals_fd, x->runs[i]);
+	}
 	if (rc == 0 && eventlog_remove(d->log, x->id, &why) < 0)
 		log_warn("s=%s: %s", x->id, why.text);
+	uploads_wake(d->uploads);
 	deletion_end(x, rc, e);
 }
 
@@ -323,7 +472,15 @@ static void removed(void *ctx, const struct jail_reply *r, int fds[MSG_FDS])
 		deletion_end(x, r->err.code, &r->err);
 		return;
 	}
+	webhooks_forget(x->sessions->daemon->webhooks, x->id);
+	traces_forget(x->sessions->daemon->traces, x->id);
 	store_delete_session(x->sessions->daemon->store, x->id, forgotten, x);
+}
+
+static void remove_now(void *ctx)
+{
+	struct deletion *x = ctx;
+	jails_session_delete(x->sessions->daemon->jails, x->id, removed, x);
 }
 
 static void count_run(void *ctx, const struct store_run *r)
@@ -331,12 +488,6 @@ static void count_run(void *ctx, const struct store_run *r)
 	struct deletion *x = ctx;
 	x->runs = xrealloc(x->runs, x->nruns + 1, sizeof(*x->runs));
 	(void)str_copy(x->runs[x->nruns++], ID_MAX, r->id);
-}
-
-static void nothing(void *ctx, const struct store_session *s)
-{
-	(void)ctx;
-	(void)s;
 }
 
 static int may_delete(struct sessions *s, const char *id, struct err *e)
@@ -370,5 +521,5 @@ void sessions_delete(struct sessions *s, const char *id, sessions_done_fn *done,
 	x->done = done;
 	x->ctx = ctx;
 	list_append(&s->deletions, &x->link);
-	jails_session_delete(s->daemon->jails, id, removed, x);
+	keeper_end(s->daemon->keeper, id, remove_now, x);
 }
