@@ -2,6 +2,7 @@
  * abctl - the command line of agentbox.
  */
 #include "abctl/fail.h"
+#include "abctl/skew.h"
 #include "abctl/verb.h"
 
 #include <fcntl.h>
@@ -25,7 +26,13 @@ int main(int argc, char **argv)
 {
 	fill_stdio();
 	const char *socket = getenv("AGENTBOX_SOCKET");
-	struct cli cli = {.socket = socket && *socket ? socket : "/run/agentbox/agentbox.sock"};
+	const char *key = getenv("AGENTBOX_KEY_FILE"), *url = getenv("AGENTBOX_URL");
+	struct cli cli = {
+	        .peer.socket = socket && *socket ? socket : "/run/agentbox/agentbox.sock",
+	        .peer.url = url && *url ? url : NULL,
+	        .peer.key_file = key && *key ? key : NULL,
+	        .peer.told = skew_note,
+	};
 	const struct opt *tables[] = {verb_common, NULL};
 	void *dests[] = {&cli};
 	struct err e = {0};

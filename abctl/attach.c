@@ -12,7 +12,8 @@
  */
 #include "abctl/attach.h"
 #include "abctl/fail.h"
-#include "abctl/frames.h"
+#include "base/neutral.h"
+#include "client/frames.h"
 #include "abctl/query.h"
 #include "abctl/term.h"
 #include "base/clock.h"
@@ -34,6 +35,8 @@
 
 /* A command that goes on writing this long after its reader left is left, too. */
 enum { BROKEN_PIPE_MS = 3000 };
+/* At most four for one: a character of two bytes becomes <U+0080>. */
+enum { TAMED_MAX = 4 * FRAMES_MAX };
 
 struct attach {
 	const struct cli *cli;
@@ -44,8 +47,9 @@ struct attach {
 	const uint8_t *data; /* what waits for `data_fd`, in `in` */
 	size_t left;
 	int data_fd;
-	bool stdin_over, tty, quiet;
-	bool raw; /* the terminal is in raw mode, `saved` is how it was */
+	bool stdin_over, tty, quiet, tame;
+	struct buf tamed; /* owned: what `data` is of, where stderr is tamed */
+	bool raw;         /* the terminal is in raw mode, `saved` is how it was */
 	struct termios saved;
 	bool closed[3];    /* stdout, stderr: their readers are gone */
 	int64_t broken_ms; /* when stdout's was seen to be */
@@ -121,12 +125,25 @@ static void ended(struct attach *a, const struct frame *f)
 		fail_note("the command was ended: %s", reason);
 }
 
+static void take_output(struct attach *a, const struct frame *f)
+{
+	a->data_fd = f->stream == STDIO_STDOUT ? STDOUT_FILENO : STDERR_FILENO;
+	a->data = f->data;
+	a->left = f->len;
+	if (a->tame && a->data_fd == STDERR_FILENO) {
+		buf_clear(&a->tamed);
+		neutral_text(&a->tamed, (const char *)f->data, f->len);
+		a->data = (const uint8_t *)a->tamed.p;
+		a->left = a->tamed.len;
+	}
+	if (a->closed[a->data_fd])
+		a->left = 0;
+}
+
 static void take_frame(struct attach *a, const struct frame *f)
 {
 	if (f->stream == STDIO_STDOUT || f->stream == STDIO_STDERR) {
-		a->data_fd = f->stream == STDIO_STDOUT ? STDOUT_FILENO : STDERR_FILENO;
-		a->data = f->data;
-		a->left = a->closed[a->data_fd] ? 0 : f->len;
+		take_output(a, f);
 		if (a->broken_ms && a->data_fd == STDOUT_FILENO &&
 		        clock_mono_ms() > a->broken_ms + BROKEN_PIPE_MS) {
 			a->ended = true;
@@ -346,7 +363,7 @@ int attach_run(const struct cli *cli, const char *path, const struct buf *body,
 	auto_close int signals = watch_signals(&e);
 	if (signals < 0)
 		return fail_system("%s", e.text);
-	auto_client struct client *c = client_open(cli->socket, &req, &e);
+	auto_client struct client *c = client_open(&cli->peer, &req, &e);
 	int status = c ? wait_status(c, signals, &e) : e.code;
 	if (status < 0)
 		return query_failed(&e);
@@ -357,6 +374,8 @@ int attach_run(const struct cli *cli, const char *path, const struct buf *body,
 	        .signals = signals,
 	        .tty = t->wanted,
 	        .quiet = t->quiet,
+	        .tame = t->tame,
+	        .tamed = BUF_INIT(TAMED_MAX),
 	        .in = BUF_INIT(FRAMES_MAX + 2 * (size_t)LIMIT_PUMP_READ),
 	        .out = BUF_INIT(4 * (size_t)STDIO_FRAME_MAX)};
 	a.sock = client_upgraded(c, &a.in);
@@ -364,5 +383,6 @@ int attach_run(const struct cli *cli, const char *path, const struct buf *body,
 	fd_close(a.sock);
 	buf_done(&a.in);
 	buf_done(&a.out);
+	buf_done(&a.tamed);
 	return code;
 }

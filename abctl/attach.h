@@ -5,13 +5,14 @@
 #ifndef ABCTL_ATTACH_H
 #define ABCTL_ATTACH_H
 
-#include "abctl/client.h"
+#include "client/client.h"
 #include "abctl/verb.h"
 
 /* What the command is told of this side's terminal, and what of the rest is shown there. */
 struct attach_terminal {
 	bool wanted;         /* --tty */
 	bool quiet;          /* --quiet: not what was refused to the jail */
+	bool tame;           /* nobody asked for this command's stderr: it must not steer */
 	unsigned rows, cols; /* of the terminal, 0: unknown */
 };
 struct attach_terminal attach_terminal(bool wanted);

@@ -1,25 +1,30 @@
+#include "abctl/artifact_get.h"
 #include "abctl/fail.h"
-#include "abctl/neutral.h"
+#include "base/neutral.h"
 #include "abctl/query.h"
 #include "abctl/show.h"
-#include "base/fd.h"
-#include "base/limits.h"
 #include "base/mem.h"
 
-#include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-enum { SHOWN_MAX = 1 << 20 }; /* more is not read on a terminal */
+#define SYNOPSIS "RUN [--links | get PATH [-o FILE] | get --all -o DIR | get --tar [-o FILE]]"
+
+enum { LINK_LINE = 32 << 10 };
 
 struct artifacts_args {
 	const char *out;
+	bool all, tar, links;
 };
 
 static const struct opt opts[] = {
         {"output", 'o', OPT_TEXT, offsetof(struct artifacts_args, out), "FILE",
                 "where `get` writes to; '-' is stdout"},
+        {"all", 0, OPT_FLAG, offsetof(struct artifacts_args, all), NULL,
+                "`get` all of them, into a new directory"},
+        {"tar", 0, OPT_FLAG, offsetof(struct artifacts_args, tar), NULL,
+                "`get` all of them, as a tar archive"},
+        {"links", 0, OPT_FLAG, offsetof(struct artifacts_args, links), NULL,
+                "a link to each that is in the S3 bucket; whoever has it can fetch it for a while"},
         {.name = NULL},
 };
 
@@ -29,95 +34,91 @@ static const struct column columns[] = {
         {"SHA256", "sha256", CELL_SHORT},
         {.heading = NULL},
 };
+static const struct column stored[] = {
+        {"PATH", "path", CELL_TEXT},
+        {"BYTES", "bytes", CELL_BYTES},
+        {"SHA256", "sha256", CELL_SHORT},
+        {"UPLOAD", "upload.status", CELL_TEXT},
+        {"WHY", "upload.error", CELL_TEXT},
+        {.heading = NULL},
+};
 
-/* Copies the body as it comes: artifacts can be larger than memory. */
-static int copy(struct client *c, int fd, const char *to)
+static int list(const struct cli *cli, const char *run)
 {
-	struct err e = {0};
-	/* What one read can bring, and what came with the head. */
-	auto_buf struct buf b = BUF_INIT(4 * (size_t)LIMIT_PUMP_READ);
-	int more;
-	do {
-		more = client_pump(c, &e);
-		client_drain(c, &b);
-		int r = fd_write_all(fd, b.p, b.len);
-		buf_clear(&b);
-		if (r < 0)
-			return fail_system("%s: %s", to, strerror(-r));
-	} while (more > 0);
-	return more < 0 ? fail_system("%s", e.text) : EXIT_DONE;
+	auto_json struct json *all = NULL;
+	bool uploaded = false;
+	int r = artifact_list(cli, run, &all);
+	const struct json *x = r ? NULL : json_first(json_get(all, "artifacts"));
+	for (; x && !uploaded; x = json_next(x))
+		uploaded = json_get(x, "upload") != NULL;
+	return r ? r : show_table(cli, all, "artifacts", uploaded ? stored : columns);
 }
 
-/* Whole or not at all: a cut file under the right name would be taken for the result. */
-static int copy_to_file(struct client *c, const char *to)
+/* One line: name and link, or with --json one object. */
+static int print_link(const struct cli *cli, const char *run, const char *path)
 {
-	auto_free char *part = xasprintf("%s.part", to);
-	auto_close int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	if (fd < 0)
-		return fail_usage("%s: %s", part, strerror(errno));
-	int r = copy(c, fd, to);
-	if (r == 0 && rename(part, to) < 0)
-		r = fail_system("%s: %s", to, strerror(errno));
+	auto_json struct json *j = NULL;
+	auto_buf struct buf b = BUF_INIT(LINK_LINE);
+	auto_free char *at = artifact_url(run, path);
+	auto_free char *url = at ? xasprintf("%s?link=1", at) : NULL;
+	int r = url ? query_get(cli, url, &j) : EXIT_USAGE;
 	if (r)
-		unlink(part);
-	return r;
-}
-
-/* Text, made harmless; other bytes are not for a terminal. */
-static int show(struct client *c)
-{
-	struct err e = {0};
-	const char *bytes = NULL;
-	size_t n = 0;
-	int r = client_body(c, &bytes, &n, &e);
-	if (r < 0 && r != -ENOBUFS)
-		return query_failed(&e);
-	if (r < 0 || n > SHOWN_MAX || !neutral_is_text(bytes, n))
-		return fail_usage("this artifact is no text for a terminal: give -o FILE");
-	auto_buf struct buf b = BUF_INIT(8 * (size_t)SHOWN_MAX);
-	neutral_text(&b, bytes, n);
+		return r;
+	if (cli->json) {
+		struct jw w = JW_INIT(&b);
+		jw_open(&w, NULL, '{');
+		jw_str(&w, "path", path);
+		jw_str(&w, "url", json_str(j, "url", ""));
+		jw_str(&w, "expiresAt", json_str(j, "expiresAt", ""));
+		jw_close(&w, '}');
+	} else {
+		neutral_line(&b, path, strlen(path));
+		buf_puts(&b, "  ");
+		neutral_line(&b, json_str(j, "url", ""), strlen(json_str(j, "url", "")));
+	}
+	buf_putc(&b, '\n');
 	return show_text(&b);
 }
 
-static int get(const struct cli *cli, const char *path, const char *out)
+static int links(const struct cli *cli, const char *run)
 {
-	struct err e = {0};
-	struct client_request req = {.method = "GET", .path = path, .accept = "*/*"};
-	auto_client struct client *c = client_open(cli->socket, &req, &e);
-	int status = c ? client_status(c, &e) : e.code;
-	if (status < 0)
-		return query_failed(&e);
-	if (status != 200)
-		return query_refused(c);
-	if (!out && isatty(STDOUT_FILENO))
-		return show(c);
-	if (!out || strcmp(out, "-") == 0)
-		return copy(c, STDOUT_FILENO, "stdout");
-	return copy_to_file(c, out);
+	auto_json struct json *all = NULL;
+	int r = artifact_list(cli, run, &all), n = 0;
+	const struct json *x = r ? NULL : json_first(json_get(all, "artifacts"));
+	for (; x && !r; x = json_next(x))
+		if (strcmp(json_str(json_get(x, "upload"), "status", ""), "done") == 0) {
+			r = print_link(cli, run, json_str(x, "path", ""));
+			n++;
+		}
+	return r || n ? r : fail_system("no artifact of run %s is in a bucket", run);
 }
 
 static int run(struct cli *cli, const void *args, int argc, char **argv)
 {
 	const struct artifacts_args *a = args;
-	auto_buf struct buf path = BUF_INIT(QUERY_PATH_MAX);
-	buf_puts(&path, "/v1/runs/");
-	query_encode(&path, argv[0]);
-	buf_puts(&path, "/artifacts");
-	if (argc == 1)
-		return show_list(cli, path.p, "artifacts", columns);
-	if (strcmp(argv[1], "get") != 0 || argc != 3)
-		return fail_usage("abctl artifacts RUN [get PATH [-o FILE]]");
-	buf_putc(&path, '/');
-	query_encode_path(&path, argv[2]);
-	if (path.failed)
-		return fail_usage("the path is too long");
-	return get(cli, path.p, a->out);
+	if (a->links)
+		return argc == 1 && !a->all && !a->tar && !a->out
+		               ? links(cli, argv[0])
+		               : fail_usage("abctl artifacts " SYNOPSIS);
+	bool some = argc > 1 && strcmp(argv[1], "get") == 0;
+	if (argc == 1 && !a->all && !a->tar && !a->out)
+		return list(cli, argv[0]);
+	if (some && argc == 3 && !a->all && !a->tar)
+		return artifact_get(cli, argv[0], argv[2], a->out);
+	if (some && argc == 2 && a->all && !a->tar && a->out)
+		return artifact_get_all(cli, argv[0], a->out);
+	if (some && argc == 2 && a->tar && !a->all)
+		return artifact_get_tar(cli, argv[0], a->out);
+	return fail_usage("abctl artifacts " SYNOPSIS);
 }
 
 const struct verb cmd_artifacts = {
         .name = "artifacts",
-        .synopsis = "RUN [get PATH [-o FILE]]",
+        .synopsis = SYNOPSIS,
         .summary = "results of a run",
+        .help = "What comes is checked by its SHA-256.  Of a download that was cut, the same\n"
+                "command fetches the rest.  DIR is a new directory, or an empty one.\n"
+                "UPLOAD says what has become of it in the S3 bucket of agentboxd.yaml.\n",
         .opts = opts,
         .args_size = sizeof(struct artifacts_args),
         .min = 1,

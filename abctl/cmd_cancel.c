@@ -16,7 +16,7 @@ static int run(struct cli *cli, const void *args, int argc, char **argv)
 	const struct cancel_args *a = args;
 	auto_buf struct buf path = BUF_INIT(QUERY_PATH_MAX);
 	buf_puts(&path, "/v1/runs/");
-	query_encode(&path, argv[0]);
+	url_encode(&path, argv[0]);
 	if (a->now)
 		buf_puts(&path, "?now=1");
 	struct client_request req = {.method = "DELETE", .path = path.p};

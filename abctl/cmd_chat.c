@@ -1,6 +1,7 @@
 #include "abctl/fail.h"
 #include "abctl/follow.h"
 #include "abctl/query.h"
+#include "abctl/say.h"
 #include "abctl/start.h"
 #include "base/mem.h"
 
@@ -34,7 +35,7 @@ static int by_session(struct chat *c, const char *text)
 		return r;
 	auto_buf struct buf path = BUF_INIT(QUERY_PATH_MAX);
 	buf_puts(&path, "/v1/runs?limit=1&session=");
-	query_encode(&path, id);
+	url_encode(&path, id);
 	auto_json struct json *j = NULL;
 	r = query_get(c->cli, path.p, &j);
 	if (r)
@@ -101,7 +102,10 @@ static int converse(struct chat *c)
 	const char *line;
 	prompt(c);
 	while (code != EXIT_USAGE && code != EXIT_SYSTEM && (line = next(c, &n, &code))) {
-		code = turn(c, line, n);
+		if (c->tty && say_cut(n))
+			lines_take(&c->lines);
+		else
+			code = turn(c, line, n);
 		if (!c->lines.ended)
 			prompt(c);
 	}
@@ -119,6 +123,7 @@ static int run(struct cli *cli, const void *args, int argc, char **argv)
 	if (a->session) {
 		c.harness = xstrdup(argv[0]);
 		c.session = xstrdup(a->session);
+		r = start_session_check(a->session);
 	} else {
 		r = by_session(&c, argv[0]);
 	}
@@ -139,7 +144,8 @@ const struct verb cmd_chat = {
                 "once, or waits until it is done if it hears nothing meanwhile; otherwise it "
                 "begins\n"
                 "a new run in the same session, which goes on where the last one ended. What the\n"
-                "agent asks is answered with a key. Ctrl-C interrupts it, Ctrl-D ends.\n"
+                "agent asks is answered with a key. Ctrl-C interrupts it and drops what was\n"
+                "typed for later, Ctrl-D ends.\n"
                 "Not on a terminal each line of stdin is a run, one after the other.\n\n"
                 "SESSION (an id or USER/GOAL) goes on with the harness of its last run.\n",
         .opts = opts,

@@ -82,7 +82,7 @@ static int run(struct cli *cli, const void *args, int argc, char **argv)
 	buf_puts(&path, "/v1/doctor");
 	if (a->policy) {
 		buf_puts(&path, "?policy=");
-		query_encode(&path, a->policy);
+		url_encode(&path, a->policy);
 	}
 	auto_json struct json *j = NULL;
 	int r = query_get(cli, path.p, &j);

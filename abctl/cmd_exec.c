@@ -24,7 +24,7 @@ static int run(struct cli *cli, const void *args, int argc, char **argv)
 		return r;
 	auto_buf struct buf path = BUF_INIT(QUERY_PATH_MAX);
 	buf_puts(&path, "/v1/sessions/");
-	query_encode(&path, session);
+	url_encode(&path, session);
 	buf_puts(&path, "/exec");
 	auto_buf struct buf body = BUF_INIT(4 * (size_t)LIMIT_EXEC_BLOB);
 	struct jw w = JW_INIT(&body);

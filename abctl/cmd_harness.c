@@ -15,28 +15,18 @@ static const struct column columns[] = {
         {.heading = NULL},
 };
 
-static int lint(const struct cli *cli, int argc, char **argv)
-{
-	const char *args[64] = {"lint", "harness"};
-	if (argc < 1 || argc > (int)ARRAY_LEN(args) - 3)
-		return fail_usage("abctl harness lint FILE... (at most %zu)", ARRAY_LEN(args) - 3);
-	for (int i = 0; i < argc; i++)
-		args[2 + i] = argv[i];
-	return local_lint(cli, args);
-}
-
 static int run(struct cli *cli, const void *args, int argc, char **argv)
 {
 	(void)args;
 	if (strcmp(argv[0], "ls") == 0 && argc == 1)
 		return show_list(cli, "/v1/harnesses", "harnesses", columns);
 	if (strcmp(argv[0], "lint") == 0)
-		return lint(cli, argc - 1, argv + 1);
+		return local_lint(cli, "harness", argc - 1, argv + 1);
 	if (strcmp(argv[0], "show") != 0 || argc != 2)
 		return fail_usage("abctl harness (ls | show NAME | lint FILE...)");
 	auto_buf struct buf path = BUF_INIT(QUERY_PATH_MAX);
 	buf_puts(&path, "/v1/harnesses/");
-	query_encode(&path, argv[1]);
+	url_encode(&path, argv[1]);
 	return show_object(cli, path.p);
 }
 
@@ -44,11 +34,10 @@ const struct verb cmd_harness = {
         .name = "harness",
         .synopsis = "(ls | show NAME | lint FILE...)",
         .summary = "task types; check a harness file",
-        .help = "`lint` reads files of yours and needs no daemon; it exits 1 when one is wrong. "
-                "What "
-                "only the\ndaemon knows (is there such a policy, such a backend, can its agent "
-                "keep "
-                "the rules of\n`tools`) is in the ERROR column of `ls`.\n",
+        .help = "`lint` reads files of yours and needs no daemon; it exits 1 when one is wrong, "
+                "also when it\nasks for what its agent, of those that came with this abctl, "
+                "cannot do. What only the daemon\nknows (is there such a policy, an agent of "
+                "your own) is in the ERROR column of `ls`.\n",
         .words = "ls show lint",
         .min = 1,
         .max = 62,

@@ -6,13 +6,15 @@
 
 struct jail_args {
 	struct command_args command; /* first: COMMAND_OPTS counts from it */
-	const char *policy, *user;
+	const char *policy, *agent, *user;
 	struct opt_list binds, limits;
 };
 
 static const struct opt opts[] = {
         {"policy", 0, OPT_TEXT, offsetof(struct jail_args, policy), "NAME",
                 "the policy of root to jail it under (default: root's default_policy)"},
+        {"agent", 0, OPT_TEXT, offsetof(struct jail_args, agent), "NAME",
+                "with an installed agent at /opt/agent, and its environment"},
         {"bind", 0, OPT_LIST, offsetof(struct jail_args, binds), "HOST:JAIL[:rw]",
                 "show a directory of the host, of those the policy lists"},
         {"user", 0, OPT_TEXT, offsetof(struct jail_args, user), "NAME",
@@ -36,6 +38,7 @@ static int run(struct cli *cli, const void *args, int argc, char **argv)
 	if (r)
 		return r;
 	jw_str(&w, "policy", a->policy);
+	jw_str(&w, "agent", a->agent);
 	jw_str(&w, "user", a->user);
 	if (a->binds.n) {
 		jw_open(&w, "binds", '[');

@@ -6,12 +6,10 @@ static int run(struct cli *cli, const void *args, int argc, char **argv)
 	(void)args, (void)argc, (void)argv;
 	struct err e = {0};
 	struct client_request req = {.method = "GET", .path = "/metrics", .accept = "text/plain"};
-	auto_client struct client *c = client_open(cli->socket, &req, &e);
-	int status = c ? client_status(c, &e) : e.code;
-	if (status < 0)
-		return query_failed(&e);
-	if (status != 200)
-		return query_refused(c);
+	auto_client struct client *c = NULL;
+	int r = query_open(cli, &req, &c);
+	if (r)
+		return r;
 	const char *text = NULL;
 	size_t n = 0;
 	if (client_body(c, &text, &n, &e) < 0)

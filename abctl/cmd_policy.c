@@ -28,16 +28,6 @@ static const struct column columns[] = {
         {.heading = NULL},
 };
 
-static int lint(const struct cli *cli, int argc, char **argv)
-{
-	const char *args[64] = {"lint", "policy"};
-	if (argc < 1 || argc > (int)ARRAY_LEN(args) - 3)
-		return fail_usage("abctl policy lint FILE... (at most %zu)", ARRAY_LEN(args) - 3);
-	for (int i = 0; i < argc; i++)
-		args[2 + i] = argv[i];
-	return local_lint(cli, args);
-}
-
 /* argv: the policy, then the words of the question; options are the short form of one each. */
 static int explain(const struct cli *cli, const struct policy_args *a, int argc, char **argv)
 {
@@ -63,7 +53,7 @@ static int run(struct cli *cli, const void *args, int argc, char **argv)
 	if (strcmp(argv[0], "ls") == 0 && argc == 1)
 		return show_list(cli, "/v1/policies", "policies", columns);
 	if (strcmp(argv[0], "lint") == 0)
-		return lint(cli, argc - 1, argv + 1);
+		return local_lint(cli, "policy", argc - 1, argv + 1);
 	if (strcmp(argv[0], "explain") == 0 && argc >= 2)
 		return explain(cli, args, argc - 1, argv + 1);
 	if (strcmp(argv[0], "suggest") == 0 && argc == 2)
@@ -73,7 +63,7 @@ static int run(struct cli *cli, const void *args, int argc, char **argv)
 		                  "suggest RUN|SESSION)");
 	auto_buf struct buf path = BUF_INIT(QUERY_PATH_MAX);
 	buf_puts(&path, "/v1/policies/");
-	query_encode(&path, argv[1]);
+	url_encode(&path, argv[1]);
 	return show_object(cli, path.p);
 }
 

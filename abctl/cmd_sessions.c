@@ -22,6 +22,7 @@ static const struct column columns[] = {
         {"USER", "userId", CELL_TEXT},
         {"GOAL", "goalId", CELL_TEXT},
         {"RUNS", "runs", CELL_COUNT},
+        {"PINNED", "pinned", CELL_TEXT},
         {"CREATED", "createdAt", CELL_TIME},
         {"USED", "usedAt", CELL_TIME},
         {.heading = NULL},
@@ -33,14 +34,14 @@ static int run(struct cli *cli, const void *args, int argc, char **argv)
 	const struct sessions_args *a = args;
 	auto_buf struct buf path = BUF_INIT(QUERY_PATH_MAX);
 	buf_puts(&path, "/v1/sessions?limit=");
-	query_encode(&path, a->limit ? a->limit : "50"); /* what fits a screen or two */
+	url_encode(&path, a->limit ? a->limit : "50"); /* what fits a screen or two */
 	if (a->user) {
 		buf_puts(&path, "&user=");
-		query_encode(&path, a->user);
+		url_encode(&path, a->user);
 	}
 	if (a->cursor) {
 		buf_puts(&path, "&cursor=");
-		query_encode(&path, a->cursor);
+		url_encode(&path, a->cursor);
 	}
 	if (path.failed)
 		return fail_usage("the filter is too long");

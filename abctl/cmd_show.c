@@ -6,7 +6,7 @@ static int run(struct cli *cli, const void *args, int argc, char **argv)
 	(void)args, (void)argc;
 	auto_buf struct buf path = BUF_INIT(QUERY_PATH_MAX);
 	buf_puts(&path, "/v1/runs/");
-	query_encode(&path, argv[0]);
+	url_encode(&path, argv[0]);
 	return show_object(cli, path.p);
 }
 

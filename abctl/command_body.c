@@ -1,6 +1,6 @@
 #include "abctl/command_body.h"
 #include "abctl/fail.h"
-#include "abctl/neutral.h"
+#include "base/neutral.h"
 #include "abctl/pairs.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 #include "abctl/fail.h"
-#include "abctl/neutral.h"
+#include "base/neutral.h"
 #include "abctl/verb.h"
 #include "base/buf.h"
 #include "base/fd.h"

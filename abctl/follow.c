@@ -6,7 +6,6 @@
  */
 #include "abctl/follow.h"
 #include "abctl/ask.h"
-#include "abctl/client.h"
 #include "abctl/fail.h"
 #include "abctl/query.h"
 #include "abctl/render.h"
@@ -14,9 +13,12 @@
 #include "abctl/term.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/id.h"
 #include "base/json.h"
 #include "base/limits.h"
 #include "base/mem.h"
+#include "client/client.h"
+#include "client/events.h"
 
 #include <inttypes.h>
 #include <poll.h>
@@ -26,14 +28,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-enum {
-	FRAME_MS = 100, /* of the spinner: steady to the eye, and nothing to the processor */
-	RECONNECT_MS =
-	        15000, /* without an event; a restart of the daemon takes one or two seconds */
-	RECONNECT_STEP_MS = 250, /* between two tries, at first; then twice that, and so on */
-	RECONNECT_STEP_MAX_MS = 2000,
-	HELD_MS = 15000, /* a connection that lasted was in order, though the agent said nothing */
-};
+enum { FRAME_MS = 100 }; /* of the spinner: steady to the eye, and nothing to the processor */
 
 struct follow {
 	const struct cli *cli;
@@ -43,25 +38,12 @@ struct follow {
 	bool deaf;             /* the agent does not hear messages now */
 	struct buf out;        /* owned: for stdout */
 	int signals;           /* owned */
-	int64_t last;          /* number of the last event seen */
+	struct events *events; /* owned */
 	bool live;             /* a status line is kept */
-	bool connected;        /* the last connection got as far as an answer */
-	struct err why;        /* what the last connection ended with */
-	bool ever;             /* the daemon has answered before: a failure may pass */
 	bool cancelling, done;
 	int leave; /* an exit code, when it is time to; else -1 */
 	int code;
 };
-
-const char *follow_payload(const char *line)
-{
-	if (line[0] == '{')
-		return line;
-	if (strncmp(line, "data:", 5) != 0)
-		return NULL;
-	line += 5;
-	return *line == ' ' ? line + 1 : line;
-}
 
 static void flush(struct follow *f)
 {
@@ -84,27 +66,41 @@ static int ending(const struct json *result)
 	return fail_system("not started: %s", json_str(result, "error", "no reason given"));
 }
 
-static void event(struct follow *f, const char *text, size_t n)
+/* What the run of a step says, to its end, in the place where the pipeline tells of it. */
+static void follow_step(struct follow *f, const struct json *event)
 {
-	auto_json struct json *j = json_parse(text, n, NULL);
-	int64_t seq = json_int(j, "seq", 0);
-	/* After a reconnect the server may begin a little earlier. */
-	if (!j || (seq && seq <= f->last))
+	const char *id = json_str(event, "runId", "");
+	if (!f->render || !id_valid(id, "run"))
 		return;
-	if (seq)
-		f->last = seq;
+	struct follow_options o = *f->o;
+	o.run = id;
+	o.pipeline = f->o->run;
+	o.from = 0;
+	flush(f);
+	int code = f->leave < 0 ? follow_run(f->cli, &o) : EXIT_DONE;
+	if (code == EXIT_SYSTEM)
+		f->leave = code;
+}
+
+static void event(struct follow *f, const struct json *j, const char *text, size_t n)
+{
 	if (f->ask)
 		ask_event(f->ask, j);
 	if (strcmp(json_str(j, "type", ""), "run.started") == 0)
 		f->deaf = false; /* what was typed before that may be heard now */
 	if (f->render) {
+		size_t before = f->out.len;
 		render_event(f->render, j, clock_mono_ms(), &f->out);
+		if (f->ask && f->out.len > before)
+			ask_covered(f->ask);
 	} else {
 		buf_put(&f->out, text, n);
 		buf_putc(&f->out, '\n');
 	}
 	if (f->out.len > LIMIT_PUMP_READ || f->out.failed)
 		flush(f);
+	if (strcmp(json_str(j, "type", ""), "step.started") == 0)
+		follow_step(f, j);
 	if (strcmp(json_str(j, "type", ""), "run.done") != 0)
 		return;
 	f->done = true;
@@ -125,7 +121,7 @@ static void send_lines(struct follow *f)
 	size_t n;
 	const char *p;
 	while (!f->deaf && f->leave < 0 && (p = lines_peek(f->o->input, &n))) {
-		int r = n ? say_try(f->cli, f->o->run, p, n) : 0;
+		int r = n && !say_cut(n) ? say_try(f->cli, f->o->run, p, n) : 0;
 		if (r == SAY_LATER)
 			f->deaf = true;
 		else if (r)
@@ -135,15 +131,17 @@ static void send_lines(struct follow *f)
 	}
 }
 
-static void events(struct follow *f, struct client *c)
+static void show(struct follow *f)
 {
 	if (f->render)
 		render_hide(f->render, &f->out);
 	size_t n;
-	for (const char *line; f->leave < 0 && !f->done && (line = client_line(c, &n));) {
-		const char *text = follow_payload(line);
-		if (text)
-			event(f, text, n - (size_t)(text - line));
+	const char *text;
+	while (f->leave < 0 && !f->done) {
+		auto_json struct json *j = events_next(f->events, &text, &n);
+		if (!j)
+			break;
+		event(f, j, text, n);
 	}
 	if (f->ask && !f->done)
 		ask_put(f->ask, &f->out);
@@ -156,16 +154,19 @@ static void events(struct follow *f, struct client *c)
 
 static void cancel(struct follow *f)
 {
+	const char *run = f->o->pipeline ? f->o->pipeline : f->o->run;
 	f->cancelling = true;
+	if (f->o->input)
+		lines_drop(f->o->input); /* as a terminal does with what it holds */
 	if (f->live) {
 		render_say(f->render, "cancelling, Ctrl-C again to leave;");
 	} else {
-		fail_note("cancelling run %s (interrupt again to leave)", f->o->run);
+		fail_note("cancelling run %s (interrupt again to leave)", run);
 	}
-	auto_free char *path = xasprintf("/v1/runs/%s", f->o->run);
+	auto_free char *path = xasprintf("/v1/runs/%s", run);
 	struct client_request req = {.method = "DELETE", .path = path};
 	struct err e = {0};
-	auto_client struct client *c = client_open(f->cli->socket, &req, &e);
+	auto_client struct client *c = client_open(&f->cli->peer, &req, &e);
 	int status = c ? client_status(c, &e) : e.code;
 	/* 404 and 409: it has ended meanwhile, and its run.done is on the way. */
 	if (status < 0)
@@ -201,7 +202,11 @@ static void interrupted(struct follow *f)
 static void typed(struct follow *f)
 {
 	if (f->ask && ask_wants_key(f->ask)) {
-		ask_read(f->ask);
+		if (f->render)
+			render_hide(f->render, &f->out);
+		ask_read(f->ask, &f->out);
+		ask_put(f->ask, &f->out);
+		flush(f);
 		return;
 	}
 	int r = lines_read(f->o->input);
@@ -211,19 +216,18 @@ static void typed(struct follow *f)
 		send_lines(f);
 }
 
-/* Waits for the socket (or only for time when c is NULL), serving signals and the spinner. */
-static bool ready(struct follow *f, struct client *c, int ms)
+/* Waits for what the stream waits for, serving signals and the spinner. */
+static void ready(struct follow *f)
 {
-	int64_t until = clock_mono_ms() + ms;
 	while (f->leave < 0) {
-		int wait = ms < 0 ? -1 : (int)(until - clock_mono_ms());
-		if (ms >= 0 && wait <= 0)
-			return false;
+		int wait = events_wait_ms(f->events);
+		if (wait == 0)
+			return;
 		if (f->live && (wait < 0 || wait > FRAME_MS))
 			wait = FRAME_MS;
 		struct pollfd p[] = {
 		        {.fd = f->signals, .events = POLLIN},
-		        {.fd = c ? client_fd(c) : -1, .events = POLLIN},
+		        {.fd = events_fd(f->events), .events = POLLIN},
 		        {.fd = wants_stdin(f) ? STDIN_FILENO : -1, .events = POLLIN},
 		};
 		int n = poll(p, ARRAY_LEN(p), wait);
@@ -232,105 +236,45 @@ static bool ready(struct follow *f, struct client *c, int ms)
 		if (n > 0 && p[2].revents)
 			typed(f);
 		if (n > 0 && p[1].revents)
-			return true;
+			return;
 		if (n == 0 && f->live) {
 			render_hide(f->render, &f->out);
 			render_status(f->render, clock_mono_ms(), &f->out);
 			flush(f);
 		}
 	}
-	return false;
 }
 
-static struct client *open_stream(struct follow *f, struct err *e)
+static void lost(struct follow *f)
 {
-	int64_t from = f->last ? f->last + 1 : f->o->from ? f->o->from : 1;
-	auto_free char *path = xasprintf("/v1/runs/%s/events?from=%" PRId64 "%s", f->o->run, from,
-	        f->o->live ? "&follow=1" : "");
-	struct client_request req = {
-	        .method = "GET",
-	        .path = path,
-	        .accept = f->o->live ? "text/event-stream" : "application/x-ndjson",
-	        .last_event_id = f->last,
-	};
-	return client_open(f->cli->socket, &req, e);
-}
-
-/* One connection, from request to its end.  *ret_lost: it broke, and may be tried again. */
-static void stream(struct follow *f, bool *ret_lost)
-{
-	struct err e = {0};
-	*ret_lost = false;
-	f->connected = false;
-	(void)err_set(&f->why, -ECONNRESET, "it ended before the run did");
-	auto_client struct client *c = open_stream(f, &e);
-	int r = c ? 1 : e.code;
-	while (r > 0 && f->leave < 0 && !f->done) {
-		if (!ready(f, c, -1))
-			return;
-		r = client_pump(c, &e);
-		if (!client_has_head(c))
-			continue;
-		/* What a dying daemon answers first. */
-		if (client_status(c, &e) == 503) {
-			(void)err_set(&f->why, -EAGAIN, "it answered 503");
-			*ret_lost = true;
-			return;
-		}
-		if (client_status(c, &e) >= 300) {
-			f->leave = query_refused(c);
-			return;
-		}
-		f->connected = f->ever = true;
-		if (f->render)
-			render_say(f->render, f->cancelling ? "cancelling;" : NULL);
-		events(f, c);
-	}
-	if (f->done || f->leave >= 0 || (r >= 0 && !f->o->live))
-		return;
-	if (r < 0)
-		f->why = e;
-	if (f->o->live && f->ever)
-		*ret_lost = true;
+	if (f->live)
+		render_say(f->render, "connection lost, trying again;");
 	else
-		f->leave = query_failed(&e);
-}
-
-static int give_up(const struct follow *f)
-{
-	return fail_system("%s (%s); the run may go on (abctl logs -f %s)",
-	        f->connected ? "the events break off again and again"
-	                     : "the daemon does not answer any more",
-	        f->why.text, f->o->run);
+		fail_note("connection to the daemon lost, trying again");
 }
 
 static void follow(struct follow *f)
 {
-	int64_t since = 0; /* when it last was in order, 0: it is */
-	int step = 0;
-	for (;;) {
-		bool lost;
-		int64_t seen = f->last, began = clock_mono_ms();
-		stream(f, &lost);
-		if (!lost || f->leave >= 0)
+	enum events_state state = EVENTS_WAIT;
+	while (f->leave < 0 && !f->done && state != EVENTS_OVER) {
+		struct err e = {0};
+		ready(f);
+		if (f->leave >= 0)
 			return;
-		int64_t now = clock_mono_ms();
-		if (f->last > seen || (f->connected && now > began + HELD_MS))
-			since = 0;
-		if (!since) {
-			since = now;
-			step = RECONNECT_STEP_MS;
-			if (f->live)
-				render_say(f->render, "connection lost, trying again;");
-			else
-				fail_note("connection to the daemon lost, trying again");
-		}
-		if (now > since + RECONNECT_MS) {
-			f->leave = give_up(f);
-			return;
-		}
-		(void)ready(f, NULL, step); /* only the time matters */
-		step = 2 * step < RECONNECT_STEP_MAX_MS ? 2 * step : RECONNECT_STEP_MAX_MS;
+		state = events_turn(f->events, &e);
+		if (state == EVENTS_CAME && f->render)
+			render_say(f->render, f->cancelling ? "cancelling;" : NULL);
+		if (state == EVENTS_CAME)
+			show(f);
+		else if (state == EVENTS_LOST)
+			lost(f);
+		else if (state == EVENTS_REFUSED)
+			f->leave = query_refused(events_answer(f->events));
+		else if (state == EVENTS_FAILED)
+			f->leave = query_failed(&e);
+		else if (state == EVENTS_GIVEN_UP)
+			f->leave = fail_system(
+			        "%s; the run may go on (abctl logs -f %s)", e.text, f->o->run);
 	}
 }
 
@@ -367,7 +311,6 @@ int follow_run(const struct cli *cli, const struct follow_options *o)
 	        .o = o,
 	        .signals = signals,
 	        .leave = -1,
-	        .ever = o->cancels,
 	        .out = BUF_INIT(4 * (size_t)LIMIT_EVENT)};
 	if (!o->lines) {
 		struct term t = term_of(STDOUT_FILENO);
@@ -376,7 +319,10 @@ int follow_run(const struct cli *cli, const struct follow_options *o)
 		f.render = render_new(&ro);
 	}
 	f.ask = o->asks ? ask_new(cli, o->run) : NULL;
+	/* Who may cancel it has started it: the daemon has answered before. */
+	f.events = events_new(&cli->peer, o->run, o->from, o->live, o->cancels);
 	follow(&f);
+	events_free(f.events);
 	ask_free(f.ask);
 	unwatch_signals(signals, &before);
 	if (f.render && f.leave < 0)

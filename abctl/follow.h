@@ -11,11 +11,12 @@
 
 struct follow_options {
 	const char *run;
-	int64_t from; /* first number wanted, 0: all */
-	bool live;    /* wait for more until run.done; false: what there is */
-	bool lines;   /* events as stored, one a line, instead of the rendering */
-	bool cancels; /* Ctrl-C cancels the run first; false: it only leaves */
-	bool asks;    /* what the agent asks is put to whoever follows: ask.h */
+	int64_t from;         /* first number wanted, 0: all */
+	bool live;            /* wait for more until run.done; false: what there is */
+	bool lines;           /* events as stored, one a line, instead of the rendering */
+	bool cancels;         /* Ctrl-C cancels the run first; false: it only leaves */
+	const char *pipeline; /* NULL, or the one that it is a step of: that is cancelled */
+	bool asks;            /* what the agent asks is put to whoever follows: ask.h */
 	/* Lines of the terminal go to the agent as messages; what it does not hear stays.  NULL:
 	 * stdin is not for it. */
 	struct lines *input;
@@ -23,8 +24,5 @@ struct follow_options {
 
 /* abctl's exit code: 0 when the run succeeded (or nothing says otherwise yet), 1 when not. */
 int follow_run(const struct cli *cli, const struct follow_options *o);
-
-/* The event in one line of a stream ("data: {...}" or bare "{...}"), or NULL for the others. */
-const char *follow_payload(const char *line);
 
 #endif

@@ -107,10 +107,10 @@ static struct client *open_port(const struct forward *f, unsigned port, struct e
 {
 	auto_buf struct buf path = BUF_INIT(QUERY_PATH_MAX);
 	buf_puts(&path, "/v1/sessions/");
-	query_encode(&path, f->session);
+	url_encode(&path, f->session);
 	buf_printf(&path, "/ports/%u", port);
 	struct client_request req = {.method = "POST", .path = path.p, .upgrade = PORT_UPGRADE};
-	return client_open(f->cli->socket, &req, e);
+	return client_open(&f->cli->peer, &req, e);
 }
 
 /* ---- lanes ---- */
@@ -256,9 +256,9 @@ static struct client *ask(const struct forward *f, struct err *e)
 {
 	auto_buf struct buf path = BUF_INIT(QUERY_PATH_MAX);
 	buf_puts(&path, "/v1/sessions/");
-	query_encode(&path, f->session);
+	url_encode(&path, f->session);
 	struct client_request req = {.method = "GET", .path = path.p};
-	return client_open(f->cli->socket, &req, e);
+	return client_open(&f->cli->peer, &req, e);
 }
 
 /* Nothing that would not be said of the next connection is said here: a daemon that is just being
@@ -351,7 +351,7 @@ static int check(struct forward *f, int n)
 {
 	auto_buf struct buf path = BUF_INIT(QUERY_PATH_MAX), list = BUF_INIT(256);
 	buf_puts(&path, "/v1/sessions/");
-	query_encode(&path, f->session);
+	url_encode(&path, f->session);
 	auto_json struct json *j = NULL;
 	int r = query_get(f->cli, path.p, &j);
 	if (r)

@@ -30,6 +30,11 @@ const char *lines_peek(const struct lines *l, size_t *ret_len)
 	return l->rest.p;
 }
 
+void lines_drop(struct lines *l)
+{
+	buf_clear(&l->rest);
+}
+
 void lines_take(struct lines *l)
 {
 	size_t n;

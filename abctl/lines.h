@@ -24,5 +24,6 @@ MUST_USE int lines_read(struct lines *l);
 /* The first whole line, or NULL; *ret_len without its newline.  It stays until lines_take. */
 const char *lines_peek(const struct lines *l, size_t *ret_len);
 void lines_take(struct lines *l);
+void lines_drop(struct lines *l); /* all that was read */
 
 #endif

@@ -1,4 +1,5 @@
 #include "abctl/local.h"
+#include "abctl/capture.h"
 #include "abctl/fail.h"
 #include "abctl/show.h"
 #include "abctl/verb.h"
@@ -21,11 +22,8 @@ enum {
 	JSON_MAX = 8 << 20,   /* escaped, at most six bytes for one */
 };
 
-/* Beside abctl in a build tree, in ../lib/agentbox or ../libexec/agentbox once installed.  Never
- * by PATH: what is run must be of the same build. */
-static int find(char path[PATH_MAX])
+int local_find(const char *const *places, const char *name, int mode, char path[PATH_MAX])
 {
-	static const char *const places[] = {"", "../lib/agentbox/", "../libexec/agentbox/"};
 	char dir[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", dir, sizeof(dir) - 1);
 	if (n <= 0)
@@ -35,12 +33,20 @@ static int find(char path[PATH_MAX])
 	if (!slash)
 		return -ENOENT;
 	slash[1] = '\0';
-	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
-		int len = snprintf(path, PATH_MAX, "%s%sagentbox-policyc", dir, places[i]);
-		if (len > 0 && len < PATH_MAX && access(path, X_OK) == 0)
+	for (; *places; places++) {
+		int len = snprintf(path, PATH_MAX, "%s%s%s", dir, *places, name);
+		if (len > 0 && len < PATH_MAX && access(path, mode) == 0)
 			return 0;
 	}
 	return -ENOENT;
+}
+
+/* Beside abctl in a build tree, in ../lib/agentbox or ../libexec/agentbox once installed.  Never
+ * by PATH: what is run must be of the same build. */
+static int find(char path[PATH_MAX])
+{
+	static const char *const places[] = {"", "../lib/agentbox/", "../libexec/agentbox/", NULL};
+	return local_find(places, "agentbox-policyc", X_OK, path);
 }
 
 /* Becomes agentbox-policyc; returns when that fails. */
@@ -66,31 +72,14 @@ static int become(const char *const *argv)
 	return fail_system("%s: %s", path, strerror(errno));
 }
 
-/* Its stdout into *ret (owned); its exit code, or ours when it could not be read. */
-static int capture(const char *const *argv, char **ret)
+static int become_child(const void *argv)
 {
-	int ends[2];
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return fail_system("pipe: %s", strerror(errno));
-	pid_t pid = fork();
-	if (pid == 0) {
-		dup2(ends[1], STDOUT_FILENO);
-		_exit(become(argv));
-	}
-	fd_close(ends[1]);
-	auto_close int from = ends[0];
-	if (pid < 0)
-		return fail_system("fork: %s", strerror(errno));
-	size_t len = 0;
-	int r = fd_slurp(from, OUTPUT_MAX, ret, &len);
-	if (r < 0)
-		kill(pid, SIGKILL);
-	int status = 0;
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
-	if (r < 0)
-		return fail_system("the output of agentbox-policyc: %s", strerror(-r));
-	return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_SYSTEM;
+	return become(argv);
+}
+
+int local_capture(const char *const *argv, char **ret)
+{
+	return capture(become_child, argv, "agentbox-policyc", OUTPUT_MAX, ret);
 }
 
 /* "[note: ]FILE:LINE: TEXT", or TEXT where no place is known. */
@@ -122,12 +111,12 @@ static int print(struct buf *json)
 	return show_text(json);
 }
 
-int local_lint(const struct cli *cli, const char *const *argv)
+static int lint(const struct cli *cli, const char *const *argv)
 {
 	if (!cli->json)
 		return become(argv);
 	auto_free char *out = NULL;
-	int code = capture(argv, &out);
+	int code = local_capture(argv, &out);
 	/* A file that cannot be read is told on stderr; what was found in the others stays, also
 	 * that it is nothing.  argv: lint KIND FILE FILE... */
 	bool several = argv[2] && argv[3];
@@ -148,12 +137,22 @@ int local_lint(const struct cli *cli, const char *const *argv)
 	return r == EXIT_DONE ? code : r;
 }
 
+int local_lint(const struct cli *cli, const char *kind, int argc, char **argv)
+{
+	const char *args[64] = {"lint", kind};
+	if (argc < 1 || argc > (int)ARRAY_LEN(args) - 3)
+		return fail_usage("abctl %s lint FILE... (at most %zu)", kind, ARRAY_LEN(args) - 3);
+	for (int i = 0; i < argc; i++)
+		args[2 + i] = argv[i];
+	return lint(cli, args);
+}
+
 int local_explain(const struct cli *cli, const char *const *argv, bool asked)
 {
 	if (!cli->json)
 		return become(argv);
 	auto_free char *out = NULL;
-	int code = capture(argv, &out);
+	int code = local_capture(argv, &out);
 	if (code != EXIT_DONE)
 		return code;
 	auto_buf struct buf json = BUF_INIT(JSON_MAX);

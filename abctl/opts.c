@@ -57,6 +57,8 @@ struct parse {
 	char **argv;
 	int at; /* next argument */
 	struct err *e;
+	const struct opt *seen[CANDIDATES_MAX]; /* those with one value */
+	size_t nseen;
 };
 
 static const struct opt *find(struct parse *p, const char *name, size_t n, char letter, void **dest)
@@ -101,6 +103,17 @@ static int number(struct parse *p, const struct opt *o, const char *value, int64
 	return 0;
 }
 
+/* Of two values one would be used, and nobody told which. */
+static int once(struct parse *p, const struct opt *o)
+{
+	for (size_t i = 0; i < p->nseen; i++)
+		if (p->seen[i] == o)
+			return err_set(p->e, -EINVAL, "option '--%s' is given twice", o->name);
+	if (p->nseen < CANDIDATES_MAX)
+		p->seen[p->nseen++] = o;
+	return 0;
+}
+
 /* `value` is what was glued to the option, or NULL. */
 static int store(struct parse *p, const struct opt *o, void *dest, const char *value)
 {
@@ -115,6 +128,9 @@ static int store(struct parse *p, const struct opt *o, void *dest, const char *v
 			return err_set(p->e, -EINVAL, "option '--%s' needs %s", o->name, o->arg);
 		value = p->argv[p->at++];
 	}
+	int r = o->kind == OPT_LIST ? 0 : once(p, o);
+	if (r < 0)
+		return r;
 	if (o->kind == OPT_NUMBER)
 		return number(p, o, value, dest);
 	if (o->kind == OPT_TEXT) {
@@ -163,7 +179,7 @@ static bool is_help(const char *arg)
 int opts_parse(const struct opt *const *tables, void *const *dests, bool stop, int argc,
         char **argv, struct opt_result *ret, struct err *e)
 {
-	struct parse p = {tables, dests, argc, argv, 0, e};
+	struct parse p = {.tables = tables, .dests = dests, .argc = argc, .argv = argv, .e = e};
 	struct opt_result res = {0};
 	bool over = false;
 	while (p.at < argc) {

@@ -2,8 +2,8 @@
  * opts.h - command line options from a table.
  *
  * Long options take "--name VALUE" or "--name=VALUE", short ones "-x VALUE" or
- * "-xVALUE".  What is not known is refused with a suggestion.  Values are
- * borrowed from argv.
+ * "-xVALUE".  What is not known is refused with a suggestion, and so is a second value
+ * where there can be one.  Values are borrowed from argv.
  */
 #ifndef ABCTL_OPTS_H
 #define ABCTL_OPTS_H

@@ -1,6 +1,6 @@
 #include "abctl/pairs.h"
 #include "abctl/fail.h"
-#include "abctl/neutral.h"
+#include "base/neutral.h"
 #include "base/mem.h"
 
 #include <string.h>

@@ -1,40 +1,16 @@
 #include "abctl/query.h"
 #include "abctl/fail.h"
+#include "base/clock.h"
 #include "base/limits.h"
 #include "base/mem.h"
 
 #include <inttypes.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
-
-static void encode(struct buf *to, const char *text, const char *kept)
-{
-	static const char hex[] = "0123456789ABCDEF";
-	for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
-		bool safe = (*p >= '0' && *p <= '9') ||
-		            ((*p | 0x20) >= 'a' && (*p | 0x20) <= 'z') || strchr(kept, *p);
-		if (safe) {
-			buf_putc(to, (char)*p);
-			continue;
-		}
-		buf_putc(to, '%');
-		buf_putc(to, hex[*p >> 4]);
-		buf_putc(to, hex[*p & 15]);
-	}
-}
-
-void query_encode(struct buf *to, const char *text)
-{
-	encode(to, text, "-._~");
-}
-
-void query_encode_path(struct buf *to, const char *text)
-{
-	encode(to, text, "-._~/");
-}
 
 int query_failed(const struct err *e)
 {
@@ -68,11 +44,49 @@ int query_refused(struct client *c)
 	return fail("%s%s%s%s", detail ? detail : plain, hint ? ": " : "", hint ? hint : "", again);
 }
 
+enum {
+	SILENCE_MS = 1000,
+	/* For so long a request is made again that a dying supervisor has taken: another is there
+	 * within seconds. */
+	AGAIN_MS = 10000,
+	AGAIN_STEP_MS = 100,
+};
+
+/* agentboxd keeps the socket while no supervisor stays up: whoever asks waits, and is told so. */
+static void mind_silence(const struct client *c)
+{
+	struct pollfd p = {.fd = client_fd(c), .events = POLLIN};
+	if (poll(&p, 1, SILENCE_MS) == 0 && client_unread(c))
+		fail_note(
+		        "the daemon is there, but nobody has taken the request yet: its supervisor "
+		        "is starting, busy, or does not stay up (its log says which); waiting");
+}
+
+/* Makes the request; its status, or -errno.  *ret: owned, or NULL. */
+static int ask(
+        const struct cli *cli, const struct client_request *req, struct client **ret, struct err *e)
+{
+	bool again = req->again || strcmp(req->method, "GET") == 0;
+	int64_t until = clock_mono_ms() + AGAIN_MS;
+	for (;;) {
+		auto_client struct client *c = client_open(&cli->peer, req, e);
+		if (c)
+			mind_silence(c);
+		int status = c ? client_status(c, e) : e->code;
+		bool lost = c && status == -ECONNRESET && !client_has_head(c);
+		if (!lost || !again || clock_mono_ms() >= until) {
+			*ret = take(c);
+			return status;
+		}
+		(void)poll(NULL, 0, AGAIN_STEP_MS);
+	}
+}
+
 int query_send(const struct cli *cli, const struct client_request *req, struct json **ret)
 {
 	struct err e = {0};
-	auto_client struct client *c = client_open(cli->socket, req, &e);
-	int status = c ? client_status(c, &e) : e.code;
+	auto_client struct client *c = NULL;
+	int status = ask(cli, req, &c, &e);
 	if (status < 0)
 		return query_failed(&e);
 	if (status >= 300)
@@ -88,10 +102,10 @@ int query_send(const struct cli *cli, const struct client_request *req, struct j
 	return *ret ? 0 : fail_system("the daemon's answer to %s: %s", req->path, e.text);
 }
 
-struct json *query_version(const struct cli *cli, int ms, struct err *e)
+struct json *query_quietly(const struct cli *cli, const char *path, int ms, struct err *e)
 {
-	struct client_request req = {.method = "GET", .path = "/v1/version"};
-	auto_client struct client *c = client_open(cli->socket, &req, e);
+	struct client_request req = {.method = "GET", .path = path};
+	auto_client struct client *c = client_open(&cli->peer, &req, e);
 	const char *text = NULL;
 	size_t n = 0;
 	const struct timeval patience = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000L};
@@ -102,19 +116,29 @@ struct json *query_version(const struct cli *cli, int ms, struct err *e)
 	return NULL;
 }
 
-int query_lines(const struct cli *cli, const char *path, struct client **ret)
+struct json *query_version(const struct cli *cli, int ms, struct err *e)
+{
+	return query_quietly(cli, "/v1/version", ms, e);
+}
+
+int query_open(const struct cli *cli, const struct client_request *req, struct client **ret)
 {
 	struct err e = {0};
-	const struct client_request req = {
-	        .method = "GET", .path = path, .accept = "application/x-ndjson"};
-	auto_client struct client *c = client_open(cli->socket, &req, &e);
-	int status = c ? client_status(c, &e) : e.code;
+	auto_client struct client *c = NULL;
+	int status = ask(cli, req, &c, &e);
 	if (status < 0)
 		return query_failed(&e);
 	if (status >= 300)
 		return query_refused(c);
 	*ret = take(c);
 	return 0;
+}
+
+int query_lines(const struct cli *cli, const char *path, struct client **ret)
+{
+	const struct client_request req = {
+	        .method = "GET", .path = path, .accept = "application/x-ndjson"};
+	return query_open(cli, &req, ret);
 }
 
 int query_get(const struct cli *cli, const char *path, struct json **ret)
@@ -160,9 +184,9 @@ int query_session(const struct cli *cli, const char *text, char **ret)
 	auto_free char *user = xstrndup(text, (size_t)(slash - text));
 	auto_buf struct buf path = BUF_INIT(QUERY_PATH_MAX);
 	buf_puts(&path, "/v1/sessions?user=");
-	query_encode(&path, user);
+	url_encode(&path, user);
 	buf_puts(&path, "&goal=");
-	query_encode(&path, slash + 1);
+	url_encode(&path, slash + 1);
 	if (path.failed)
 		return fail_usage("'%.64s...' is too long for a session", text);
 	auto_json struct json *j = NULL;

@@ -7,16 +7,12 @@
 #ifndef ABCTL_QUERY_H
 #define ABCTL_QUERY_H
 
-#include "abctl/client.h"
+#include "client/client.h"
+#include "client/url.h"
 #include "abctl/verb.h"
 #include "base/json.h"
 
 enum { QUERY_PATH_MAX = 8 << 10 }; /* what servers take as a request line */
-
-/* path + the segment, percent-encoded; for segments and for query values. */
-void query_encode(struct buf *to, const char *text);
-/* As query_encode, but '/' stays: paths of files. */
-void query_encode_path(struct buf *to, const char *text);
 
 /* Says what is wrong with a system error or an answer >= 400; the exit code. */
 int query_failed(const struct err *e);
@@ -26,10 +22,14 @@ int query_refused(struct client *c);
 MUST_USE int query_send(const struct cli *cli, const struct client_request *req, struct json **ret);
 MUST_USE int query_get(const struct cli *cli, const char *path, struct json **ret);
 
-/* The daemon's version: owned, or NULL with *e where none answers, or none within `ms` (0: no
- * limit).  Says nothing. */
+/* Says nothing: owned, or NULL with *e where none answers, or none within `ms` (0: no limit). */
+struct json *query_quietly(const struct cli *cli, const char *path, int ms, struct err *e);
+/* The same of the daemon's version. */
 struct json *query_version(const struct cli *cli, int ms, struct err *e);
 
+/* Sends, expects 2xx; the body is still to be read.  *ret is owned. */
+MUST_USE int query_open(
+        const struct cli *cli, const struct client_request *req, struct client **ret);
 /* An answer that comes as lines of JSON, each an event.  *ret is owned. */
 MUST_USE int query_lines(const struct cli *cli, const char *path, struct client **ret);
 

@@ -1,6 +1,6 @@
 #include "abctl/render.h"
 #include "abctl/human.h"
-#include "abctl/neutral.h"
+#include "base/neutral.h"
 #include "abctl/render_summary.h"
 #include "abctl/render_tools.h"
 #include "base/limits.h"
@@ -187,7 +187,10 @@ static void on_started(struct render *r, const struct json *event, int64_t at)
 		buf_printf(&b, " %s", agent);
 	if (*model)
 		buf_printf(&b, "%s%s", between, model);
-	buf_printf(&b, "%spolicy %s", between, json_str(event, "policy", "?"));
+	if (json_int(event, "steps", 0))
+		buf_printf(&b, "%s%" PRId64 " steps", between, json_int(event, "steps", 0));
+	else
+		buf_printf(&b, "%spolicy %s", between, json_str(event, "policy", "?"));
 	if (missing.len)
 		buf_printf(&b, "%swithout %s", between, missing.p);
 	if (json_int(event, "attempt", 1) > 1)
@@ -267,8 +270,10 @@ static void on_answered(struct render *r, const struct json *event, int64_t at)
 	if (!*answer && !*reason) {
 		note(r, PAINT_DIM, "  ", "answered: ", json_str(event, "text", ""));
 	} else if (strcmp(by, "user") == 0) {
-		auto_free char *who = xasprintf(
-		        "%s, by uid %" PRId64, denied ? "" : answer, json_int(event, "uid", -1));
+		const char *key = json_str(event, "key", NULL);
+		auto_free char *who = key ? xasprintf("%s, by key %s", denied ? "" : answer, key)
+		                          : xasprintf("%s, by uid %" PRId64, denied ? "" : answer,
+		                                    json_int(event, "uid", -1));
 		note(r, PAINT_DIM, "  ", denied ? "denied" : "allowed ", who);
 	} else if (*reason) {
 		note(r, denied ? PAINT_WARN : PAINT_DIM, "  ",
@@ -291,7 +296,16 @@ static void on_user(struct render *r, const struct json *event, int64_t at)
 static void on_question(struct render *r, const struct json *event, int64_t at)
 {
 	(void)at;
-	note(r, PAINT_WARN, "? ", "asks: ", json_str(event, "text", ""));
+	const char *text = json_str(event, "text", "");
+	auto_buf struct buf options = BUF_INIT(STATUS_TEXT);
+	names(&options, json_get(event, "options"));
+	end_flow(r);
+	writer_own(&r->w, PAINT_WARN, "? asks: ");
+	/* Not cut: a person is to answer all of it. */
+	writer_text(&r->w, PAINT_WARN, NULL, text, strlen(text));
+	end_flow(r);
+	if (options.len)
+		note(r, PAINT_DIM, "  ", "one of: ", options.p);
 }
 
 static void on_denied(struct render *r, const struct json *event, int64_t at)
@@ -330,12 +344,60 @@ static void on_retry(struct render *r, const struct json *event, int64_t at)
 	note(r, PAINT_WARN, mark_warn(r), "", text);
 }
 
+static void on_resumed(struct render *r, const struct json *event, int64_t at)
+{
+	(void)at;
+	bool lost = json_bool(event, "lost", false);
+	const char *how = json_str(event, "how", "");
+	const char *last = json_str(event, "fromBackend", "an agent");
+	if (lost)
+		note(r, PAINT_WARN, mark_warn(r), "the agent has lost its conversation", "");
+	if (strcmp(how, "native") == 0)
+		return; /* as everyone expects */
+	auto_free char *text = xasprintf("%" PRId64 " earlier runs, %s%s, the last by %s",
+	        json_int(event, "runs", 0), human_bytes((uint64_t)json_int(event, "bytes", 0)).s,
+	        json_bool(event, "cut", false) ? " (older ones left out)" : "", last);
+	if (strstr(how, "transcript"))
+		note(r, PAINT_DIM, "", "told as text: ", text);
+}
+
+static void on_cloned(struct render *r, const struct json *event, int64_t at)
+{
+	(void)at;
+	auto_free char *text = xasprintf(
+	        "%s, at %.12s", json_str(event, "source", "?"), json_str(event, "base", "?"));
+	note(r, PAINT_DIM, "", "checked out from ", text);
+}
+
+static void on_changes(struct render *r, const struct json *event, int64_t at)
+{
+	(void)at;
+	const char *why = json_str(event, "error", NULL);
+	int64_t nested = json_int(event, "nestedLeftOut", 0);
+	auto_free char *left = xasprintf("%" PRId64, nested);
+	if (why)
+		note(r, PAINT_WARN, mark_warn(r),
+		        "what became of the checkout is not known: ", why);
+	else if (!json_bool(event, "changed", false))
+		note(r, PAINT_DIM, "", "the checkout is as it was", "");
+	if (json_bool(event, "incomplete", false))
+		note(r, PAINT_WARN, mark_warn(r),
+		        "files that could not be read are not in the changes", "");
+	if (nested > 0)
+		note(r, PAINT_WARN, mark_warn(r),
+		        "repositories within it, not in the changes: ", left);
+}
+
 static void on_verify(struct render *r, const struct json *event, int64_t at)
 {
 	(void)at;
 	bool passed = json_bool(event, "passed", false);
-	note(r, passed ? PAINT_GOOD : PAINT_BAD, "", passed ? "verified" : "verification failed: ",
-	        passed ? "" : json_str(event, "output", ""));
+	const char *why = json_str(event, "error", json_str(event, "output", ""));
+	if (passed || !*why)
+		note(r, passed ? PAINT_GOOD : PAINT_BAD, "",
+		        passed ? "verified" : "verification failed", "");
+	else
+		note(r, PAINT_BAD, "", "verification failed: ", why);
 }
 
 static void on_guardrail(struct render *r, const struct json *event, int64_t at)
@@ -386,6 +448,19 @@ static void on_done(struct render *r, const struct json *event, int64_t at)
 	r->over = true;
 }
 
+/* What the step's run says follows it, or is asked for by its id. */
+static void on_step(struct render *r, const struct json *event, int64_t at)
+{
+	(void)at;
+	const char *status = json_str(event, "status", NULL);
+	auto_free char *text = xasprintf("step %" PRId64 " of %" PRId64 "%s",
+	        json_int(event, "step", 0), json_int(event, "of", 0), status ? " " : ": ");
+	auto_free char *what = status ? xstrdup(status)
+	                              : xasprintf("%s, run %s", json_str(event, "harness", "?"),
+	                                        json_str(event, "runId", "?"));
+	note(r, PAINT_DIM, r->w.o.utf8 ? "○ " : "", text, what);
+}
+
 /* Types without a row (allowed traffic, answers, deltas of tool output) are not shown. */
 static const struct {
 	const char *type;
@@ -393,6 +468,11 @@ static const struct {
 } shows[] = {
         {"run.queued", on_queued},
         {"run.started", on_started},
+        {"step.started", on_step},
+        {"step.done", on_step},
+        {"session.resumed", on_resumed},
+        {"repo.cloned", on_cloned},
+        {"repo.changes", on_changes},
         {"agent.message", on_message},
         {"agent.thinking", on_thinking},
         {"tool.call", on_call},

@@ -1,5 +1,6 @@
 #include "abctl/render_summary.h"
 #include "abctl/human.h"
+#include "base/mem.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -78,7 +79,9 @@ static void reason(struct writer *w, const struct json *result)
 	const struct json *ended = json_get(result, "exit");
 	const char *why = json_str(ended, "reason", "exit");
 	int64_t code = json_int(ended, "code", 0), sig = json_int(ended, "signal", 0);
-	if (text && *text) {
+	/* Of a run that was not started the last line on stderr tells it (follow.c). */
+	bool told = strcmp(why, "not started") == 0 && !json_get(ended, "code");
+	if (text && *text && !told) {
 		writer_text(w, PAINT_BAD, "  ", text, strlen(text));
 		writer_fresh_line(w);
 	}
@@ -99,6 +102,17 @@ static void reason(struct writer *w, const struct json *result)
 	writer_newline(w);
 }
 
+static void steps(struct writer *w, const struct json *list)
+{
+	for (const struct json *s = json_first(list); s; s = json_next(s)) {
+		auto_free char *text = xasprintf("  step %" PRId64 "  %s  %s  %s",
+		        json_int(s, "step", 0), json_str(s, "status", "?"),
+		        json_str(s, "runId", "?"), json_str(s, "harness", "?"));
+		writer_cut(w, PAINT_DIM, 0, text);
+		writer_newline(w);
+	}
+}
+
 void summary_write(struct writer *w, const struct json *result)
 {
 	const char *status = json_str(result, "status", "ended");
@@ -111,4 +125,5 @@ void summary_write(struct writer *w, const struct json *result)
 	writer_newline(w);
 	reason(w, result);
 	artifacts(w, json_get(result, "artifacts"));
+	steps(w, json_get(result, "steps"));
 }

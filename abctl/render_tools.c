@@ -1,6 +1,6 @@
 #include "abctl/render_tools.h"
 #include "abctl/human.h"
-#include "abctl/neutral.h"
+#include "base/neutral.h"
 #include "base/mem.h"
 
 #include <inttypes.h>

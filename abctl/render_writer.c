@@ -1,5 +1,5 @@
 #include "abctl/render_writer.h"
-#include "abctl/neutral.h"
+#include "base/neutral.h"
 
 #include <string.h>
 

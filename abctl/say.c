@@ -1,6 +1,6 @@
 #include "abctl/say.h"
 #include "abctl/fail.h"
-#include "abctl/neutral.h"
+#include "base/neutral.h"
 #include "abctl/query.h"
 #include "base/fd.h"
 #include "base/mem.h"
@@ -46,7 +46,7 @@ static int only_one(const struct cli *cli, const char *run, enum say_kind kind, 
 {
 	auto_buf struct buf path = BUF_INIT(QUERY_PATH_MAX);
 	buf_puts(&path, "/v1/runs/");
-	query_encode(&path, run);
+	url_encode(&path, run);
 	auto_json struct json *j = NULL;
 	int r = query_get(cli, path.p, &j);
 	if (r)
@@ -85,12 +85,12 @@ static int write_body(struct buf *body, const char *member, const char *text, si
 static void write_path(struct buf *path, const char *run, const char *segment, const char *id)
 {
 	buf_puts(path, "/v1/runs/");
-	query_encode(path, run);
+	url_encode(path, run);
 	buf_printf(path, "/%s", segment);
 	if (!id)
 		return;
 	buf_putc(path, '/');
-	query_encode(path, id);
+	url_encode(path, id);
 }
 
 static int post(const struct cli *cli, const char *path, const struct buf *body, const char *done)
@@ -106,6 +106,9 @@ static int post(const struct cli *cli, const char *path, const struct buf *body,
 static int answer(const struct cli *cli, const char *run, enum say_kind kind, const char *id,
         const char *text, size_t n)
 {
+	if (id && !*id)
+		return fail_usage("the %s is empty: without one it is the only one that is open",
+		        kinds[kind].word);
 	auto_free char *found = id ? xstrdup(id) : NULL;
 	int r = found ? 0 : only_one(cli, run, kind, &found);
 	if (r || !found)
@@ -156,12 +159,24 @@ int say_try(const struct cli *cli, const char *run, const char *text, size_t n)
 		return r;
 	struct client_request req = {
 	        .method = "POST", .path = path.p, .body = body.p, .body_len = body.len};
-	auto_client struct client *c = client_open(cli->socket, &req, &e);
+	auto_client struct client *c = client_open(&cli->peer, &req, &e);
 	int status = c ? client_status(c, &e) : e.code;
 	return status < 0      ? query_failed(&e)
 	       : status == 409 ? SAY_LATER
 	       : status < 300  ? 0
 	                       : query_refused(c);
+}
+
+bool say_cut(size_t n)
+{
+	enum { TERMINAL_LINE = 4095 }; /* n_tty drops what is typed beyond, and does not tell */
+	if (n < TERMINAL_LINE)
+		return false;
+	fail_note("not sent: a terminal passes on %d bytes of a line, and this one may have had "
+	          "more; "
+	          "abctl send RUN - and abctl run -f FILE take any",
+	        TERMINAL_LINE);
+	return true;
 }
 
 int say_text(const char *operand, char **ret, size_t *ret_len)

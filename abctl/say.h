@@ -28,6 +28,9 @@ MUST_USE int say_answer_quietly(
 enum { SAY_LATER = -1 };
 MUST_USE int say_try(const struct cli *cli, const char *run, const char *text, size_t n);
 
+/* Has a line of this length been cut by the terminal?  Then it says so. */
+bool say_cut(size_t n);
+
 /* An operand that is a text, or '-' for all of stdin.  *ret is owned. */
 MUST_USE int say_text(const char *operand, char **ret, size_t *ret_len);
 

@@ -1,6 +1,7 @@
 #include "abctl/start.h"
+#include "abctl/checkout.h"
 #include "abctl/fail.h"
-#include "abctl/neutral.h"
+#include "base/neutral.h"
 #include "abctl/pairs.h"
 #include "abctl/query.h"
 #include "base/id.h"
@@ -9,12 +10,21 @@
 
 #include <string.h>
 
+int start_session_check(const char *session)
+{
+	const char *slash = session ? strchr(session, '/') : NULL;
+	return slash && slash > session && slash[1]
+	               ? 0
+	               : fail_usage("give the session as -s USER/GOAL");
+}
+
 /* The body of POST /v1/runs. */
 static int write_request(struct buf *body, const struct start *s)
 {
-	const char *slash = s->session ? strchr(s->session, '/') : NULL;
-	if (!slash || slash == s->session || !slash[1])
-		return fail_usage("give the session as -s USER/GOAL");
+	int r = start_session_check(s->session);
+	if (r)
+		return r;
+	const char *slash = strchr(s->session, '/');
 	if (!neutral_is_text(s->prompt, s->prompt_len))
 		return fail_usage("the prompt is not UTF-8 text");
 	auto_free char *user = xstrndup(s->session, (size_t)(slash - s->session));
@@ -32,7 +42,14 @@ static int write_request(struct buf *body, const struct start *s)
 	jw_str(&w, "idempotencyKey", s->key ? s->key : key);
 	if (s->priority)
 		jw_int(&w, "priority", s->priority);
-	int r = s->params ? pairs_object(&w, "params", "param", s->params) : 0;
+	if (s->repo) {
+		jw_open(&w, "repo", '{');
+		jw_str(&w, "url", s->repo->url);
+		jw_str(&w, "bundle", s->repo->bundle);
+		jw_str(&w, "ref", s->repo->ref);
+		jw_close(&w, '}');
+	}
+	r = s->params ? pairs_object(&w, "params", "param", s->params) : 0;
 	jw_close(&w, '}');
 	if (r == 0 && body->failed)
 		r = fail_usage("the request is larger than %d bytes", LIMIT_HTTP_BODY);
@@ -47,6 +64,7 @@ int start_run(const struct cli *cli, const struct start *s, struct json **ret)
 		return r;
 	struct client_request req = {
 	        .method = "POST", .path = "/v1/runs", .body = body.p, .body_len = body.len};
+	req.again = true; /* it has a key */
 	auto_json struct json *j = NULL;
 	r = query_send(cli, &req, &j);
 	if (r)

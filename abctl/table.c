@@ -1,6 +1,6 @@
 #include "abctl/table.h"
 #include "abctl/human.h"
-#include "abctl/neutral.h"
+#include "base/neutral.h"
 #include "base/mem.h"
 
 #include <string.h>

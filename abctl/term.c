@@ -57,7 +57,7 @@ int term_keys(int fd, struct termios *saved)
 	keys.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
 	keys.c_cc[VMIN] = 1;
 	keys.c_cc[VTIME] = 0;
-	return tcsetattr(fd, TCSADRAIN, &keys) < 0 ? -errno : 0;
+	return tcsetattr(fd, TCSAFLUSH, &keys) < 0 ? -errno : 0;
 }
 
 void term_restore(int fd, const struct termios *saved)

@@ -21,7 +21,8 @@ int term_size(int fd, unsigned *ret_rows, unsigned *ret_cols);
 
 /* Bytes pass as typed, without echo and signals.  0 or -errno; `saved` for term_restore. */
 int term_raw(int fd, struct termios *saved);
-/* Keys come one by one and without echo; signals as ever. */
+/* Keys come one by one and without echo; signals as ever.  What was typed before is dropped: half a
+ * line is no key. */
 int term_keys(int fd, struct termios *saved);
 void term_restore(int fd, const struct termios *saved);
 

@@ -9,6 +9,7 @@
 #ifndef ABCTL_VERB_H
 #define ABCTL_VERB_H
 
+#include "client/client.h"
 #include "abctl/opts.h"
 
 #include <stdbool.h>
@@ -22,16 +23,19 @@ enum {
 };
 
 struct cli {
-	const char *socket; /* borrowed: argv, environment or literal */
+	struct client_peer peer; /* borrowed: argv, environment or literal */
 	bool json;
 };
 
 struct verb {
 	const char *name;
-	const char *synopsis;   /* what follows "abctl NAME" */
-	const char *summary;    /* one line of the overview */
-	const char *help;       /* paragraphs, or NULL */
-	const char *words;      /* second words ("ls show lint"), for completion; or NULL */
+	const char *synopsis; /* what follows "abctl NAME" */
+	const char *summary;  /* one line of the overview */
+	const char *help;     /* paragraphs, or NULL */
+	/* What help of one operand has beyond that, on stdout; or NULL. */
+	void (*more_help)(const struct cli *cli, const char *operand);
+	const char *words; /* second words ("ls show lint"), of which the first operand is one; or
+	                      NULL */
 	const struct opt *opts; /* ends with a NULL name; NULL: none of its own */
 	size_t args_size;
 	bool command; /* what follows the first operand (or --) is a command */
@@ -41,10 +45,12 @@ struct verb {
 };
 
 /* One a file, cmd_*.c. */
-extern const struct verb cmd_run, cmd_jail, cmd_exec, cmd_forward, cmd_ps, cmd_runs, cmd_show,
-        cmd_logs, cmd_cancel, cmd_approve, cmd_deny, cmd_answer, cmd_send, cmd_chat, cmd_artifacts,
-        cmd_sessions, cmd_session, cmd_harness, cmd_policy, cmd_egress, cmd_doctor, cmd_stats,
-        cmd_metrics, cmd_reload, cmd_version, cmd_completion, cmd_help;
+extern const struct verb cmd_run, cmd_jail, cmd_exec, cmd_forward, cmd_ps, cmd_top, cmd_runs,
+        cmd_show, cmd_logs, cmd_cancel, cmd_approve, cmd_deny, cmd_answer, cmd_send, cmd_chat,
+        cmd_artifacts, cmd_sessions, cmd_session, cmd_harness, cmd_agent, cmd_pack, cmd_policy,
+        cmd_egress, cmd_audit, cmd_webhook, cmd_key, cmd_snapshot, cmd_doctor, cmd_stats,
+        cmd_metrics, cmd_reload, cmd_drain, cmd_backup, cmd_restore, cmd_version, cmd_completion,
+        cmd_help;
 
 /* The registry, ended by NULL. */
 extern const struct verb *const verbs[];
