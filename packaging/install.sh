@@ -1,6 +1,6 @@
 #!/bin/sh
 # install.sh DESTDIR PREFIX BIN - what `make install` does: the programs from BIN, harnesses, manual
-# pages, service files, examples, shell completion; and on a live system (no DESTDIR) the users and
+# pages, service files, examples, completion for three shells; and on a live system (no DESTDIR) the users and
 # directories.  tests/fixtures/install.manifest lists the files.
 set -eu
 umask 022 # the unprivileged programs read what is put here, whatever root's umask is
@@ -8,6 +8,7 @@ umask 022 # the unprivileged programs read what is put here, whatever root's uma
 destdir=$1
 prefix=$2
 bin=$3
+libdir=${LIBDIR:-$prefix/lib}
 here=$(cd "$(dirname "$0")" && pwd)
 tree=$here/..
 
@@ -26,21 +27,32 @@ copy() { # MODE DIRECTORY FILE...
 
 copy 755 "$prefix/bin" "$bin/abctl"
 copy 755 "$prefix/sbin" "$bin/agentboxd"
-copy 755 "$prefix/lib/agentbox" "$bin/agentbox-supervisor" "$bin/agentbox-egress" "$bin/agentbox-policyc" \
-	"$bin/agentbox-authority" "$bin/agentbox-init" "$bin/agentbox-worker" "$bin/agentbox-canary"
+copy 755 "$prefix/lib/agentbox" "$bin/agentbox-supervisor" "$bin/agentbox-egress" "$bin/agentbox-listener" \
+	"$bin/agentbox-policyc" "$bin/agentbox-authority" "$bin/agentbox-init" "$bin/agentbox-worker" "$bin/agentbox-acp" "$bin/agentbox-canary"
 
 share=$prefix/share/agentbox
 copy 644 "$share/harnesses" "$tree"/harnesses/*.md
-copy 644 "$share/harnesses/agents" "$tree"/harnesses/agents/npm.sh
+copy 644 "$share/harnesses/agents" "$tree"/harnesses/agents/starts.sh
 for agent in "$tree"/harnesses/agents/*/; do
 	name=$(basename "$agent")
 	copy 644 "$share/harnesses/agents/$name" "$agent"*.yaml
-	copy 755 "$share/harnesses/agents/$name" "$agent"*.sh
+	[ ! -e "$agent/smoke.sh" ] || copy 755 "$share/harnesses/agents/$name" "$agent"*.sh
 done
 copy 644 "$share/policy/builtin" "$tree"/policy/builtin/*.yaml
-for section in 1 5 8; do
+for section in 1 3 5 8; do
 	copy 644 "$prefix/share/man/man$section" "$tree"/docs/man/*.$section
 done
+
+# The library of clients; its version is that of the programs.
+library=$bin/../lib/libagentbox
+copy 644 "$prefix/include" "$tree/client/agentbox.h"
+copy 644 "$libdir" "$library.so.0" "$library.a"
+ln -sfn libagentbox.so.0 "$destdir$libdir/libagentbox.so"
+mkdir -p "$destdir$libdir/pkgconfig"
+version=$(sed -n 's/^#define AGENTBOX_VERSION "\(.*\)"/\1/p' "$tree/base/version.h")
+sed "s|@PREFIX@|$prefix|; s|@LIBDIR@|$libdir|; s|@VERSION@|$version|" "$here/libagentbox.pc" \
+	>"$destdir$libdir/pkgconfig/libagentbox.pc"
+chmod 644 "$destdir$libdir/pkgconfig/libagentbox.pc"
 
 # Units of a package lie below /usr/lib; those of a local build where systemd looks for them, too.
 case $prefix in
@@ -54,13 +66,20 @@ put 644 systemd/agentbox.sysusers.conf "$lib/sysusers.d/agentbox.conf"
 put 644 systemd/agentbox.tmpfiles.conf "$lib/tmpfiles.d/agentbox.conf"
 put 644 examples/agentboxd.yaml "$prefix/share/doc/agentbox/examples/agentboxd.yaml"
 put 644 examples/policy-team.yaml "$prefix/share/doc/agentbox/examples/policy-team.yaml"
+copy 644 "$prefix/share/doc/agentbox/examples/clients" "$here"/examples/clients/*
 put 755 openrc/agentboxd "$prefix/share/doc/agentbox/examples/openrc/agentboxd"
+put 755 runit/run "$prefix/share/doc/agentbox/examples/runit/agentboxd/run"
+put 755 runit/log/run "$prefix/share/doc/agentbox/examples/runit/agentboxd/log/run"
 put 755 init/run-agentboxd.sh "$prefix/share/doc/agentbox/examples/run-agentboxd.sh"
 
-completion=$prefix/share/bash-completion/completions/abctl
-mkdir -p "$destdir$(dirname "$completion")"
-"$destdir$prefix/bin/abctl" completion bash >"$destdir$completion"
-chmod 644 "$destdir$completion"
+completion() { # SHELL TARGET
+	mkdir -p "$destdir$(dirname "$2")"
+	"$destdir$prefix/bin/abctl" completion "$1" >"$destdir$2"
+	chmod 644 "$destdir$2"
+}
+completion bash "$prefix/share/bash-completion/completions/abctl"
+completion zsh "${ZSHDIR:-$prefix/share/zsh/site-functions}/_abctl"
+completion fish "$prefix/share/fish/vendor_completions.d/abctl.fish"
 
 [ -z "$destdir" ] || exit 0
 if [ "$(id -u)" != 0 ]; then
@@ -68,20 +87,8 @@ if [ "$(id -u)" != 0 ]; then
 	exit 0
 fi
 
-user() { # NAME ID: a system user (no range of subordinate ids), without a home, a shell or a password
-	getent group "$1" >/dev/null || groupadd -g "$2" "$1"
-	getent passwd "$1" >/dev/null ||
-		useradd -r -K "SYS_UID_MAX=$2" -u "$2" -g "$2" -d /nonexistent -M -s /usr/sbin/nologin "$1"
-}
-getent group agentbox >/dev/null || groupadd -r agentbox
-# The ids of base/ids.h: files of an uninstalled tree keep their owners.
-user agentbox-supervisor 536805377
-user agentbox-egress 536805378
-user agentbox-policyc 536805379
-
-install -d -m 755 /etc/agentbox /etc/agentbox/policy /etc/agentbox/harnesses /run/agentbox
-install -d -m 700 /etc/agentbox/secrets
-install -d -m 700 /var/lib/agentbox
+# shellcheck source=packaging/system.sh
+. "$here/system.sh"
 if command -v systemctl >/dev/null && [ -d /run/systemd/system ]; then
 	systemctl daemon-reload
 	echo "start it with: systemctl enable --now agentboxd.socket agentboxd.service"
