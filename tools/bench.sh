@@ -3,16 +3,16 @@
 set -eu
 want=${1:-all}
 found=0
-for program in "$BENCHES"/*; do
+for program in "$BENCHES"/* bench/*.sh; do
 	[ -x "$program" ] && [ -f "$program" ] || continue
 	case $program in *.d) continue ;; esac
-	name=$(basename "$program")
+	name=$(basename "$program" .sh)
 	[ "$want" = all ] || [ "$want" = "$name" ] || continue
 	found=1
 	"$program"
 done
 if [ "$found" = 0 ]; then
-	there=$(find "$BENCHES" -type f -perm /111 -exec basename {} \; | sort | tr '\n' ' ')
+	there=$(find "$BENCHES" bench/*.sh -type f -perm /111 -exec basename {} .sh \; | sort | tr '\n' ' ')
 	echo "no bench named '$want'; there are: $there" >&2
 	exit 100
 fi

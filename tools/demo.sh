@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 BIN=${BIN:-build/release/bin}
 PORT=47821 # named by policy/builtin/demo.yaml
 MUST=${AGENTBOX_MUST_WORK:-0}
-AGENTS=${XDG_CACHE_HOME:-$HOME/.cache}/agentbox/agents
+AGENTS=${XDG_CACHE_HOME:-$HOME/.cache}/agentbox/installed
 bold='' dim='' off=''
 if [ -t 1 ] && [ -z "${NO_COLOR:-}" ]; then bold=$'\e[1m' dim=$'\e[2m' off=$'\e[0m'; fi
 
@@ -31,18 +31,33 @@ trap 'exit 130' INT TERM
 
 [ "$(id -u)" = 0 ] || fail 'needs root: agentboxd makes namespaces and user id blocks'
 
+# ---- agentboxd ----
+config=$T/etc/agentboxd.yaml
+mkdir -p "$AGENTS" "$T/etc/policy"
+: >"$config"
+[ -n "${ANTHROPIC_API_KEY:-}" ] || echo 'default_policy: demo' >"$config"
+if tools/registry-policy.sh >"$T/install.yaml" 2>/dev/null; then
+	mv "$T/install.yaml" "$T/etc/policy/"
+fi
+"$BIN/agentboxd" --config "$config" --state "$T/state" --socket "$T/sock" --agents "$AGENTS" 2>"$T/daemon.log" &
+DAEMON=$!
+abctl() { "$BIN/abctl" --socket "$T/sock" "$@"; }
+for _ in $(seq 200); do
+	abctl version >/dev/null 2>&1 && break
+	kill -0 "$DAEMON" 2>/dev/null || fail 'agentboxd did not start'
+	sleep 0.05
+done
+
 # ---- the agent ----
 real=yes harness=hello-claude
-say 'The agent: Claude Code, one pinned package from npm'
-if ! sh harnesses/agents/claude/install.sh "$AGENTS/claude"; then
+say 'The agent: Claude Code, one pinned package from npm (abctl agent install claude)'
+if ! abctl agent install claude --registry "$(npm config get registry)"; then
 	real=no harness=hello
 	[ "$MUST" != 1 ] || fail 'REAL AGENT: no (the package could not be fetched, and AGENTBOX_MUST_WORK=1)'
 	note 'The package could not be fetched; the demo goes on with a plain command as the agent.'
 fi
 
 # ---- the model ----
-config=$T/agentboxd.yaml
-: >"$config"
 if [ $real = yes ] && [ -n "${ANTHROPIC_API_KEY:-}" ]; then
 	note 'Model: the real API (ANTHROPIC_API_KEY is set; agentboxd hands it to egress and to nobody else).'
 elif [ $real = yes ]; then
@@ -56,19 +71,8 @@ elif [ $real = yes ]; then
 		sleep 0.1
 	done
 	grep -q 'listening on' "$T/model.out" || fail 'the stand-in model server did not come up'
-	echo 'default_policy: demo' >"$config"
 	note "Model: the scripted stand-in on 127.0.0.1:$PORT (set ANTHROPIC_API_KEY for the real one)."
 fi
-
-# ---- agentboxd ----
-"$BIN/agentboxd" --config "$config" --state "$T/state" --socket "$T/sock" --agents "$AGENTS" 2>"$T/daemon.log" &
-DAEMON=$!
-abctl() { "$BIN/abctl" --socket "$T/sock" "$@"; }
-for _ in $(seq 200); do
-	abctl version >/dev/null 2>&1 && break
-	kill -0 "$DAEMON" 2>/dev/null || fail 'agentboxd did not start'
-	sleep 0.05
-done
 unset ANTHROPIC_API_KEY
 
 say "First run: abctl run $harness -s demo/hello"

@@ -9,8 +9,8 @@ build='gcc make pkg-config musl-tools linux-libc-dev libc6-dev libseccomp-dev li
 libnl-route-3-dev libcjson-dev libyaml-dev liburing-dev libsqlite3-dev
 libcurl4-openssl-dev libc-ares-dev libssl-dev'
 # perl has prove; node and npm serve the stand-in model server and fetch the agent
-tests='perl nodejs npm curl procps util-linux iproute2 bubblewrap ca-certificates socat strace git python3 sqlite3
-openssl e2fsprogs'
+tests='perl nodejs npm curl jq g++ attr procps util-linux iproute2 bubblewrap ca-certificates socat strace git python3 sqlite3
+openssl e2fsprogs dpkg-dev zsh fish'
 lint='clang clang-tidy clang-format cppcheck shellcheck mandoc libclang-rt-14-dev'
 
 tools='golang-go cargo default-jdk-headless python3-pip wget'

@@ -32,7 +32,7 @@ files() {
 	done
 }
 files 'base/*.c' 'proto/*.c' 'policy/*.c' 'drivers/*.c' 'jail/*.c' 'egress/*.c' 'supervisor/*.c' \
-	'abctl/*.c' >"$out/sources"
+	'client/*.c' 'abctl/*.c' >"$out/sources"
 files 'tests/*.c' 'fuzz/*.c' 'bench/*.c' >"$out/test-sources"
 [ -s "$out/sources" ] || {
 	echo 'lint: git names no source file' >&2
@@ -41,7 +41,7 @@ files 'tests/*.c' 'fuzz/*.c' 'bench/*.c' >"$out/test-sources"
 
 step 'tree: folder graph, containment, banned calls, sizes' tools/lint-tree "$graph" "$order"
 
-names() { files 'docs/THREATS.md' 'docs/ISOLATION.md' | xargs tools/lint-names; }
+names() { files 'docs/THREATS.md' 'docs/ISOLATION.md' 'tests/README.md' | xargs tools/lint-names; }
 step 'names: what the documents say of the code is there' names
 
 format() {
@@ -80,19 +80,19 @@ need clang-tidy && step 'clang-tidy' tidy
 
 need cppcheck && step 'cppcheck' cppcheck -q -j"$jobs" -I. --std=c11 --enable=warning,portability \
 	--inline-suppr --error-exitcode=1 --suppressions-list=tools/cppcheck.txt \
-	base proto policy drivers jail egress supervisor abctl
+	base proto policy drivers jail egress supervisor client abctl
 
 scripts() {
-	files '*.sh' 'tests/integration/*.t' 'tests/vm/*' .ci/run | xargs grep -lE '^#!.*(sh|bash)$|shellcheck shell=' |
+	files '*.sh' 'tests/integration/*.t' 'tests/deep/*.t' 'tests/vm/*' 'packaging/*' .ci/run | xargs grep -lE '^#!.*(sh|bash)$|shellcheck shell=' |
 		xargs -P"$jobs" -n4 shellcheck -x
 }
 need shellcheck && step 'shellcheck' scripts
-need mandoc && step 'mandoc' mandoc -Tlint -Wwarning docs/man/*.[158]
+need mandoc && step 'mandoc' mandoc -Tlint -Wwarning docs/man/*.[1358]
 
 words() {
 	# the project speaks of itself alone; hosts of registries are data of policies
 	! git grep --untracked -nIE '(^|[^[:alnum:]_.-])/work/|\.\./shared|registry\.npmjs|deb\.debian\.org' -- . \
-		':!tools/lint.sh' ':!policy/builtin/groups.yaml' ':!tests/tools'
+		':!tools/lint.sh' ':!policy/builtin' ':!tests/tools'
 }
 step 'words' words
 exit $failed
