@@ -110,13 +110,11 @@ static inline void rig_write(const char *path, const char *text)
 		die(path);
 }
 
-/* `harness` and `policy` (or NULL) are offered under the name "bench"; `config` is agentboxd.yaml.
- */
-static inline void rig_start(
-        struct rig *g, const char *harness, const char *policy, const char *config)
+/* A temporary directory, and where everything is. */
+static inline void rig_dir(struct rig *g)
 {
 	if (geteuid() != 0) {
-		fprintf(stderr, "bench: needs root (it starts agentboxd)\n");
+		fprintf(stderr, "bench: needs root (it starts daemons)\n");
 		exit(111);
 	}
 	(void)signal(SIGPIPE, SIG_IGN);
@@ -126,6 +124,24 @@ static inline void rig_start(
 	if (!mkdtemp(g->dir))
 		die("temporary directory");
 	snprintf(g->socket, sizeof(g->socket), "%s/sock", g->dir);
+}
+
+/* What is stopped at the end, however that comes. */
+static inline void rig_own(struct rig *g, pid_t daemon)
+{
+	g->daemon = daemon;
+	rig_live = g;
+	rig_owner = getpid();
+	if (atexit(rig_at_exit) != 0)
+		die("atexit");
+}
+
+/* `harness` and `policy` (or NULL) are offered under the name "bench"; `config` is agentboxd.yaml.
+ */
+static inline void rig_start(
+        struct rig *g, const char *harness, const char *policy, const char *config)
+{
+	rig_dir(g);
 	auto_free char *harnesses = xasprintf("%s/harnesses", g->dir);
 	auto_free char *file = xasprintf("%s/bench.md", harnesses);
 	auto_free char *policies = xasprintf("%s/policy", g->dir);
@@ -142,11 +158,7 @@ static inline void rig_start(
 	rig_write(yaml, config);
 	const char *argv[] = {cmd, "--config", yaml, "--state", state, "--socket", g->socket,
 	        "--log-level", "err", NULL};
-	g->daemon = rig_spawn(argv, NULL);
-	rig_live = g;
-	rig_owner = getpid();
-	if (atexit(rig_at_exit) != 0)
-		die("atexit");
+	rig_own(g, rig_spawn(argv, NULL));
 	for (int i = 0; i < 3000; i++) {
 		int fd = rig_connect(g);
 		fd_close(fd);
