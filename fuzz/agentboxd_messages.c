@@ -16,6 +16,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+enum { WEBHOOKS = 2 };
+
 static int op_make(void *ctx, const struct broker_make *m, struct broker_call *c, struct err *e)
 {
 	(void)e;
@@ -86,14 +88,44 @@ static int op_socket(void *ctx, const struct jail_socket *m, struct broker_call 
 	return op_jail(ctx, m->jail, e);
 }
 
+static int op_claim(void *ctx, const struct jail_claim *m, struct err *e)
+{
+	assert(id_valid(m->session, "ses") && id_valid(m->run, "run"));
+	return op_jail(ctx, m->jail, e);
+}
+
+static int op_snapshot(
+        void *ctx, const struct jail_snapshot_ask *m, struct broker_call *c, struct err *e)
+{
+	assert(m->op < JAIL_SNAPSHOT_OPS);
+	assert(name_valid(m->name) || (m->op == JAIL_SNAPSHOT_LIST && !m->name[0]));
+	assert(id_valid(m->session, "ses") == (m->op == JAIL_SNAPSHOT_CREATE));
+	return op_call(ctx, c, e);
+}
+
+static int op_hook(void *ctx, const struct jail_hook *m, struct broker_call *c, struct err *e)
+{
+	assert(m->hook < WEBHOOKS && jail_hook_id_ok(m->id) && c->exec_fd >= 0);
+	return op_call(ctx, c, e);
+}
+
+static int op_object(void *ctx, const struct jail_object *m, struct broker_call *c, struct err *e)
+{
+	assert(m->op < JAIL_OBJECT_OPS && m->number && jail_object_key_ok(m->key));
+	assert((m->op == JAIL_OBJECT_PUT) == (c->exec_fd >= 0));
+	return op_call(ctx, c, e);
+}
+
 static const struct broker_ops ops = {op_call, op_make, op_exec, op_signal, op_jail, op_jail_call,
-        op_jail, op_session, op_call, op_jail_call, op_call, op_call, op_jail, op_socket};
+        op_jail, op_session, op_call, op_jail_call, op_call, op_call, op_jail, op_socket,
+        op_jail_call, op_claim, op_snapshot, op_hook, op_object};
 
 static struct policy_set *make_set(void)
 {
 	struct policy_set *set = xcalloc(1, sizeof(*set) + 2 * sizeof(struct policy));
 	set->count = 2;
 	set->generation = 1;
+	set->config.nwebhooks = WEBHOOKS;
 	for (int i = 0; i < 2; i++) {
 		set->policies[i].limits.memory_bytes = 1 << 30;
 		set->policies[i].nbindable = 2;

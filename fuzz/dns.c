@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		book = rulebook_new(p);
 		free(p);
 	}
-	names_init(&t, 1);
+	names_init(&t, 1, NULL);
 	names_follow(&t, book, "");
 	dns_answer(&t, data, size, &r);
 	if (r.n > sizeof(r.bytes) || !memchr(r.name, 0, sizeof(r.name)))

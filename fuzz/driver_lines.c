@@ -1,6 +1,7 @@
 /*
  * Whatever an agent prints, through the drivers.  Byte 0: bit 0 asks a person,
- * bit 1 restricts the tools, bit 2 resumes.  The rest of the first line is the
+ * bit 1 restricts the tools, bit 2 resumes, bit 3 serves files and terminals and lets the process
+ * wait for a second run, to which it says the same again.  The rest of the first line is the
  * driver's name, what follows is stdout, but for lines of our own: "!interrupt",
  * "!input TEXT", "!stderr TEXT", "!flush".  Every event must be valid JSON, and each call get
  * exactly one result.  The driver exec is told its events by the command: it may say anything.
@@ -11,6 +12,7 @@
 #include "drivers/driver.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -72,7 +74,7 @@ static bool command(
 		d->error_line(r, p + 7, n - 7);
 	else if (n > 6 && memcmp(p, "!input", 6) == 0 && d->input)
 		(void)d->input(r, p + 6, n - 6, to_stdin);
-	else if (n == 10 && memcmp(p, "!interrupt", 10) == 0)
+	else if (n == 10 && memcmp(p, "!interrupt", 10) == 0 && d->interrupt)
 		(void)d->interrupt(r, to_stdin);
 	else if (n == 6 && memcmp(p, "!flush", 6) == 0 && d->flush)
 		d->flush(r);
@@ -81,16 +83,18 @@ static bool command(
 	return true;
 }
 
-static void feed(
-        const struct driver *d, struct driver_run *r, struct check *c, const char *p, size_t n)
+/* Did the driver say that stdin may be closed?  One that stays hears no more then. */
+static bool feed(const struct driver *d, struct driver_run *r, struct check *c, bool stays,
+        const char *p, size_t n)
 {
 	auto_buf struct buf to_stdin = BUF_INIT(LIMIT_EVENT);
 	bool eof = false;
 	(void)d->start(r, &to_stdin, &eof);
 	buf_clear(&to_stdin); /* a prompt need not be a line */
-	while (n) {
+	while (n && !(eof && stays)) {
 		const char *nl = memchr(p, '\n', n);
 		size_t len = nl ? (size_t)(nl - p) : n;
+		eof = false;
 		if (!command(d, r, p, len, &to_stdin))
 			d->line(r, p, len, len % 64 != 63, &to_stdin, &eof);
 		stdin_is_lines(&to_stdin);
@@ -109,6 +113,39 @@ static void feed(
 	}
 	if (d->flush)
 		d->flush(r);
+	return eof;
+}
+
+/* What it prints while nobody listens. */
+static void idle(const struct driver *d, const char *p, size_t n)
+{
+	while (n) {
+		const char *nl = memchr(p, '\n', n);
+		size_t len = nl ? (size_t)(nl - p) : n;
+		(void)d->idle(p, len);
+		p += nl ? len + 1 : len;
+		n -= nl ? len + 1 : len;
+	}
+}
+
+/* A run from its begin to its end; returns what it left for another one, owned, or NULL. */
+static char *run(const struct driver *d, const struct driver_spec *spec, struct check *c,
+        const char *p, size_t n)
+{
+	struct driver_run *r = d->open(d, spec, &c->sink);
+	char *live = NULL;
+	bool stays = spec->stays && d->rest;
+	if (feed(d, r, c, stays, p, n) && stays)
+		live = d->rest(r);
+	struct driver_exit x = {.code = n % 2 ? 0 : 143};
+	struct driver_outcome o = {0};
+	d->end(r, &x, &o);
+	assert(o.final_text && (o.status == DRIVER_SUCCEEDED) == (o.error == NULL));
+	assert(!live || o.status == DRIVER_SUCCEEDED);
+	assert(c->nopen == 0);
+	driver_outcome_done(&o);
+	d->close(r);
+	return live;
 }
 
 static const struct driver *named(const uint8_t *p, size_t n)
@@ -128,8 +165,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!nl || nl == data)
 		return 0;
 	static const char *const allow[] = {"Bash(node:*)", "Read(src/**)", "mcp__a", NULL};
-	static const char *const argv[] = {"x", NULL};
+	static const char *const argv[] = {"x", NULL}, *const failures[] = {"Error: ", NULL};
 	struct check c = {.sink = {.emit = emit}};
+	bool stays = data[0] & 8;
 	struct driver_spec spec = {
 	        .prompt = "Go.",
 	        .prompt_len = 3,
@@ -137,17 +175,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	        .tools_allow = data[0] & 2 ? allow : NULL,
 	        .resume = data[0] & 4 ? "s" : NULL,
 	        .command = argv,
+	        .stays = stays,
+	        .acp_files = stays,
+	        .acp_terminals = stays,
+	        .usage_sums = stays,
+	        .failure_text = stays ? failures : NULL,
 	};
 	const struct driver *d = named(data + 1, (size_t)(nl - data) - 1);
+	const char *lines = (const char *)nl + 1;
+	size_t n = size - (size_t)(nl - data) - 1;
 	c.pairs = strcmp(d->name, "exec") != 0;
-	struct driver_run *r = d->open(&spec, &c.sink);
-	feed(d, r, &c, (const char *)nl + 1, size - (size_t)(nl - data) - 1);
-	struct driver_exit x = {.code = size % 2 ? 0 : 143};
-	struct driver_outcome o = {0};
-	d->end(r, &x, &o);
-	assert(o.final_text && (o.status == DRIVER_SUCCEEDED) == (o.error == NULL));
-	assert(c.nopen == 0);
-	driver_outcome_done(&o);
-	d->close(r);
+	auto_free char *live = run(d, &spec, &c, lines, n);
+	if (!live)
+		return 0;
+	idle(d, lines, n);
+	spec.live = live;
+	free(run(d, &spec, &c, lines, n));
 	return 0;
 }

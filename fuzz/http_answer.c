@@ -4,7 +4,7 @@
  */
 #include "base/http1.h"
 
-#include "abctl/frames.h"
+#include "client/frames.h"
 #include "base/mem.h"
 
 #include <string.h>
