@@ -4,7 +4,7 @@
  * which holds the other ends of the client's stdin, stdout and stderr.
  */
 #include "abctl/attach.h"
-#include "abctl/frames.h"
+#include "client/frames.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "tests/t.h"
@@ -23,6 +23,7 @@ enum { BIG = 100 << 20, LIMIT_S = 120 };
 
 static char dir[] = "/tmp/abctl-attach-XXXXXX";
 static char path[64];
+static bool tame; /* how the next client is asked to be */
 
 /* ---- the daemon's side ---- */
 
@@ -110,10 +111,10 @@ static void be_client(void)
 {
 	alarm(LIMIT_S);
 	signal(SIGPIPE, SIG_IGN);
-	struct cli cli = {.socket = path};
+	struct cli cli = {.peer.socket = path};
 	struct buf body = BUF_INIT(64);
 	buf_puts(&body, "{\"argv\":[\"x\"]}");
-	struct attach_terminal t = {.wanted = false};
+	struct attach_terminal t = {.tame = tame};
 	_exit(attach_run(&cli, "/v1/jails", &body, &t, "x"));
 }
 
@@ -129,7 +130,7 @@ static void be_client_on(const char *slave)
 	if (ioctl(tty, TIOCSCTTY, 0) < 0)
 		_exit(98);
 	alarm(LIMIT_S);
-	struct cli cli = {.socket = path};
+	struct cli cli = {.peer.socket = path};
 	struct buf body = BUF_INIT(64);
 	buf_puts(&body, "{\"argv\":[\"x\"]}");
 	struct attach_terminal t = attach_terminal(true);
@@ -217,6 +218,40 @@ static void echo(void)
 	ok(finish(&c) == 7, "the exit code is the command's");
 	free(out);
 	free(err);
+}
+
+static void script_steering(struct peer *p, const char *request)
+{
+	(void)request;
+	accept_upgrade(p);
+	put_text(p->sock, STDIO_STDERR, "\x1b]0;mine\a");
+	put_text(p->sock, STDIO_STDOUT, "\x1b");
+	put_text(p->sock, STDIO_STDERR,
+	        "\xc2\x9b"
+	        "2J\n");
+	put_text(p->sock, STDIO_EXIT, "{\"code\":0}");
+}
+
+static void steering(void)
+{
+	for (int i = 0; i < 2; i++) {
+		tame = i == 1;
+		struct client c = start(script_steering);
+		char *out = NULL, *err = NULL;
+		size_t n = 0;
+		(void)!fd_slurp(c.out, 1 << 20, &out, &n);
+		(void)!fd_slurp(c.err, 1 << 20, &err, &n);
+		is_str(out, "\x1b", "stdout is the command's");
+		is_str(err,
+		        tame ? "^[]0;mine^G<U+009B>2J\n"
+		             : "\x1b]0;mine\a\xc2\x9b"
+		               "2J\n",
+		        tame ? "stderr steers nothing" : "stderr is the command's");
+		ok(finish(&c) == 0, "and 0");
+		free(out);
+		free(err);
+	}
+	tame = false;
 }
 
 static void script_split(struct peer *p, const char *request)
@@ -498,6 +533,7 @@ int main(void)
 	snprintf(path, sizeof(path), "%s/s", dir);
 	signal(SIGPIPE, SIG_IGN);
 	echo();
+	steering();
 	split();
 	big();
 	slow();

@@ -4,6 +4,7 @@
  * after another and writes down what it was asked.
  */
 #include "abctl/follow.h"
+#include "client/events.h"
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/mem.h"
@@ -138,7 +139,7 @@ static struct result go(const struct answer *answers, bool json, const char *con
 		int argc = 0;
 		for (; words[argc]; argc++)
 			argv[argc] = xstrdup(words[argc]);
-		struct cli cli = {.socket = path, .json = json};
+		struct cli cli = {.peer.socket = path, .json = json};
 		int code = verb_run(&cli, verb_find(argv[0]), argc - 1, argv + 1);
 		fflush(stdout);
 		_exit(code);
@@ -212,6 +213,19 @@ static void reconnect(void)
 	ok(strstr(r.asked, "from=3&follow=1") && strstr(r.asked, "Last-Event-ID: 2\r\n"),
 	        "from the number after the last");
 	ok(r.code == 1, "failed is 1");
+	result_done(&r);
+}
+
+/* A request that the dying daemon took, and of which its successor knows nothing. */
+static void reset_at_once(void)
+{
+	static const char *const logs[] = {"logs", RUN, "-f", NULL};
+	static const struct answer answers[] = {
+	        {"", 0}, {SSE STARTED DONE(2, "succeeded"), 0}, {NULL, 0}};
+	struct result r = go(answers, false, logs);
+	is_str(r.out, "hello, exec, policy default\nsucceeded, 5 ms\n",
+	        "a request that got no answer is made again");
+	ok(r.code == 0, "and all is well");
 	result_done(&r);
 }
 
@@ -337,7 +351,7 @@ static void on_a_terminal(void)
 		char *copy[ARRAY_LEN(argv)];
 		for (size_t i = 0; i < ARRAY_LEN(argv); i++)
 			copy[i] = xstrdup(argv[i]);
-		struct cli cli = {.socket = path};
+		struct cli cli = {.peer.socket = path};
 		_exit(verb_run(&cli, &cmd_run, ARRAY_LEN(argv), copy));
 	}
 	waitpid(client, &status, 0);
@@ -365,12 +379,13 @@ int main(void)
 	snprintf(path, sizeof(path), "%s/s", dir);
 	snprintf(asked, sizeof(asked), "%s/asked", dir);
 	signal(SIGPIPE, SIG_IGN);
-	is_str(follow_payload("data: {}"), "{}", "a frame's data");
-	ok(!follow_payload(": keepalive") && !follow_payload("") && !follow_payload("id: 7"),
+	is_str(events_payload("data: {}"), "{}", "a frame's data");
+	ok(!events_payload(": keepalive") && !events_payload("") && !events_payload("id: 7"),
 	        "the other lines of a frame");
 	plain();
 	lines();
 	reconnect();
+	reset_at_once();
 	breaks_off();
 	cancel();
 	refusals();

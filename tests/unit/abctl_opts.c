@@ -59,6 +59,9 @@ static const struct {
                 0, 0},
         {{"--numbr=2"}, false, "unknown option '--numbr' (did you mean '--number'?)", NULL, NULL, 0,
                 0, 0},
+        {{"-nx", "--name=y"}, false, "option '--name' is given twice", NULL, NULL, 0, 0, 0},
+        {{"--number=1", "--number=1"}, false, "option '--number' is given twice", NULL, NULL, 0, 0,
+                0},
         {{"--zzzzzz"}, false, "unknown option '--zzzzzz' (see --help)", NULL, NULL, 0, 0, 0},
         {{"-z"}, false, "unknown option '-z' (see --help)", NULL, NULL, 0, 0, 0},
 };

@@ -1,4 +1,4 @@
-#include "abctl/neutral.h"
+#include "base/neutral.h"
 #include "abctl/render.h"
 #include "base/fd.h"
 #include "base/mem.h"

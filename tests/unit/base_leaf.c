@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/id.h"
+#include "base/json.h"
 #include "base/list.h"
 #include "base/log.h"
 #include "tests/t.h"
@@ -102,6 +103,16 @@ static void descriptors(void)
 	char stamp[CLOCK_TEXT_MAX];
 	clock_rfc3339(1793825808769, stamp);
 	is_str(stamp, "2026-11-04T20:56:48.769Z", "a time in RFC 3339");
+	static const int64_t times[] = {0, 951782399999, 951782400000, 1709164800001, 1735689599999,
+	        1793825808769, 4107542400000};
+	for (size_t i = 0; i < ARRAY_LEN(times); i++) {
+		clock_rfc3339(times[i], stamp);
+		ok(clock_from_rfc3339(stamp, strlen(stamp)) == times[i], "%s and back", stamp);
+	}
+	static const char *const none[] = {"", "2026-11-04T20:56:48Z", "2026-11-04 20:56:48.769Z",
+	        "2026-13-04T20:56:48.769Z", "2026-11-04T20:56:48.769+", "2026-1x-04T20:56:48.769Z"};
+	for (size_t i = 0; i < ARRAY_LEN(none); i++)
+		ok(clock_from_rfc3339(none[i], strlen(none[i])) == -1, "'%s' is none", none[i]);
 }
 
 struct item {
@@ -136,11 +147,102 @@ static void levels(void)
 	ok(log_level_by_name("err") == LOG_LEVEL_ERR && log_level_by_name("loud") == -1,
 	        "a log level by its word");
 	is_str(log_level_name(LOG_LEVEL_DEBUG), "debug", "and back");
+	ok(log_format_by_name("json") == LOG_JSON && log_format_by_name("xml") == -1,
+	        "and a format");
+}
+
+/* What log_at writes meanwhile. */
+static const char *logged(char *to, size_t room, void (*say)(void))
+{
+	int ends[2], before = dup(STDERR_FILENO);
+	must(before >= 0 && pipe(ends) == 0, "a pipe");
+	(void)dup2(ends[1], STDERR_FILENO);
+	say();
+	(void)dup2(before, STDERR_FILENO);
+	close(ends[1]);
+	close(before);
+	ssize_t n = read(ends[0], to, room - 1);
+	close(ends[0]);
+	to[n < 0 ? 0 : n] = '\0';
+	return to;
+}
+
+static void say_of_run(void)
+{
+	log_warn("s=%s r=%s: it says %s", "ses_1", "run_2",
+	        "\"}\n{\"level\":\"err\",\"run\":\"run_9\"\xff\x1b[2J");
+}
+
+static void say_like_run(void)
+{
+	log_err("%s", "s=ses_1 r=run_2: forged");
+}
+
+static void say_long(void)
+{
+	char text[4096];
+	memset(text, 1, sizeof(text));
+	text[sizeof(text) - 1] = '\0';
+	log_err("r=%s: %s", "run_2", text);
+}
+
+static void say_debug(void)
+{
+	log_debug("not to be seen");
+}
+
+static void records(void)
+{
+	static char line[16384];
+	struct err e;
+	unsetenv("JOURNAL_STREAM");
+	log_init("leaf", LOG_LEVEL_INFO);
+	logged(line, sizeof(line), say_of_run);
+	is_str(line,
+	        "leaf: warning: s=ses_1 r=run_2: it says \"} {\"level\":\"err\","
+	        "\"run\":\"run_9\"\xff [2J\n",
+	        "text: one line");
+	log_use(LOG_JSON, 0);
+	logged(line, sizeof(line), say_of_run);
+	ok(strchr(line, '\n') == line + strlen(line) - 1, "one line");
+	auto_json struct json *j = json_parse(line, strlen(line), &e);
+	must(j != NULL, "one object");
+	is_str(json_str(j, "level", ""), "warn", "its level");
+	is_str(json_str(j, "program", ""), "leaf", "who");
+	is_str(json_str(j, "session", ""), "ses_1", "the session");
+	is_str(json_str(j, "run", ""), "run_2", "the run");
+	is_str(json_str(j, "msg", ""),
+	        "it says \"}\n{\"level\":\"err\",\"run\":\"run_9\"\xef\xbf\xbd\x1b[2J",
+	        "what was said, as data");
+	ok(strlen(json_str(j, "ts", "")) == 24 && json_int(j, "pid", 0) == getpid(), "when");
+	auto_json struct json *k =
+	        json_parse(line, strlen(logged(line, sizeof(line), say_like_run)), &e);
+	ok(k && !json_get(k, "run") && !json_get(k, "session"),
+	        "ids come from the format, not from what was said");
+	auto_json struct json *l =
+	        json_parse(line, strlen(logged(line, sizeof(line), say_long)), &e);
+	ok(l && strlen(json_str(l, "msg", "")) > 2000,
+	        "the longest of bytes to be escaped is whole");
+	is_str(logged(line, sizeof(line), say_debug), "", "debug is not logged");
+	log_use(LOG_JSON, LOG_LEVEL_DEBUG);
+	ok(strstr(logged(line, sizeof(line), say_debug), "not to be seen"), "now it is");
+	log_use(LOG_TEXT, 0);
+	is_str(logged(line, sizeof(line), say_debug), "", "and as at the start");
+}
+
+static void id_times(void)
+{
+	char id[ID_MAX];
+	id_from("run", INT64_C(1796074180781), id);
+	ok(id_ms(id) == INT64_C(1796074180781), "when an id was made");
+	ok(id_ms("run") == 0 && id_ms("run_01") == 0 && id_ms("run_u") == 0, "of none: never");
 }
 
 int main(void)
 {
+	id_times();
 	levels();
+	records();
 	errors();
 	buffers();
 	ids();

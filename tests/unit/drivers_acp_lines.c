@@ -2,110 +2,7 @@
  * The Agent Client Protocol message by message: what we ask and in which order,
  * how a turn can end, who may do what, and what was never recorded.
  */
-#include "drivers/driver.h"
-#include "tests/driver_record.h"
-#include "tests/t.h"
-
-struct bed {
-	struct record rec;
-	struct driver_run *run;
-	struct buf to_stdin;
-	bool eof;
-	int request; /* id of the driver's last request */
-};
-
-static void note(struct bed *b)
-{
-	for (const char *at = b->to_stdin.p; at && *at; at = strchr(at, '\n') + 1) {
-		auto_json struct json *j = json_parse(at, strcspn(at, "\n"), NULL);
-		must(j, "a line for the agent is JSON");
-		if (json_get(j, "method") && json_get(j, "id"))
-			b->request = (int)json_int(j, "id", 0);
-	}
-}
-
-static void begin(struct bed *b, const struct driver_spec *spec)
-{
-	*b = (struct bed){.to_stdin = BUF_INIT(64 << 20)};
-	record_init(&b->rec);
-	b->run = driver_acp.open(spec, &b->rec.sink);
-	must(driver_acp.start(b->run, &b->to_stdin, &b->eof) == 0, "starts");
-	note(b);
-}
-
-static void say_bytes(struct bed *b, const char *p, size_t n)
-{
-	buf_clear(&b->rec.out);
-	buf_clear(&b->to_stdin);
-	driver_acp.line(b->run, p, n, true, &b->to_stdin, &b->eof);
-	note(b);
-}
-
-static void say(struct bed *b, const char *line)
-{
-	say_bytes(b, line, strlen(line));
-}
-
-/* Answers the driver's last request. */
-static void answer(struct bed *b, const char *result)
-{
-	auto_free char *line = xasprintf("{\"jsonrpc\":\"2.0\",\"id\":%d,%s}", b->request, result);
-	say(b, line);
-}
-
-#define UPDATE(u)                                                                                  \
-	"{\"method\":\"session/update\",\"params\":{\"sessionId\":\"s1\",\"update\":{" u "}}}"
-#define TEXT(t)                                                                                    \
-	UPDATE("\"sessionUpdate\":\"agent_message_chunk\",\"content\":{\"type\":\"text\","         \
-	       "\"text\":"                                                                         \
-	       "\"" t "\"}")
-#define INITIALIZED                                                                                \
-	"\"result\":{\"protocolVersion\":1,\"agentCapabilities\":{\"loadSession\":true,"           \
-	"\"mcpCapabilities\":{\"http\":true}}}"
-#define SESSION "\"result\":{\"sessionId\":\"s1\"}"
-#define ENDED   "\"result\":{\"stopReason\":\"end_turn\"}"
-
-static bool wrote(struct bed *b, const char *what)
-{
-	bool has = b->to_stdin.p && strstr(b->to_stdin.p, what);
-	if (!has)
-		printf("# wrote: %s\n", b->to_stdin.p ? b->to_stdin.p : "");
-	return has;
-}
-
-static bool told(struct bed *b, const char *what)
-{
-	bool has = b->rec.out.p && b->rec.out.len && strstr(b->rec.out.p, what);
-	if (!has)
-		printf("# told: %s\n", b->rec.out.len ? b->rec.out.p : "");
-	return has;
-}
-
-/* At the prompt. */
-static void prompted(struct bed *b, const struct driver_spec *spec)
-{
-	begin(b, spec);
-	answer(b, INITIALIZED);
-	answer(b, SESSION);
-	must(wrote(b, "session/prompt"), "is at its prompt");
-}
-
-static void end(struct bed *b, int code, const char *want, const char *what)
-{
-	struct driver_exit x = {.code = code};
-	struct driver_outcome o = {0};
-	buf_clear(&b->rec.out);
-	driver_acp.end(b->run, &x, &o);
-	record_outcome(&b->rec, &o);
-	ok(told(b, want), "%s: %s", what, want);
-	ok((o.status == DRIVER_SUCCEEDED) == (o.error == NULL), "%s: an error or none", what);
-	driver_outcome_done(&o);
-	driver_acp.close(b->run);
-	buf_done(&b->to_stdin);
-	record_done(&b->rec);
-}
-
-#define SPEC(...) (&(const struct driver_spec){.prompt = "Go.", .prompt_len = 3, __VA_ARGS__})
+#include "tests/acp_bed.h"
 
 /* ---- on the way to the prompt ---- */
 
@@ -296,8 +193,9 @@ static void test_stops(void)
 
 /* ---- permissions ---- */
 
-#define ASKS(options)                                                                              \
-	"{\"id\":\"q-7\",\"method\":\"session/"                                                    \
+#define ASKS(options) ASKS_AS("q-7", options)
+#define ASKS_AS(id, options)                                                                       \
+	"{\"id\":\"" id "\",\"method\":\"session/"                                                 \
 	"request_permission\",\"params\":{\"sessionId\":\"s1\","                                   \
 	"\"toolCall\":{\"toolCallId\":\"c1\",\"title\":\"says\",\"kind\":\"execute\","             \
 	"\"rawInput\":"                                                                            \
@@ -358,6 +256,11 @@ static void test_permissions(void)
 	end(&b, 0, "\"status\":\"failed\"", "always");
 	asked(&b, ANSWER_ALWAYS, ASKS(OPTION("x", "allow_once")), "\"optionId\":\"x\"");
 	say(&b, ASKS(OPTION("y", "allow_once")));
+	ok(!told(&b, "harness") && wrote(&b, "\"id\":\"q-7\",\"error\""),
+	        "an id that had its answer is not for another question");
+	say(&b, ASKS_AS("q-9", OPTION("y", "allow_once")));
+	ok(told(&b, "\"title\":\"rm x\",\"input\":{\"command\":\"rm x\"}"),
+	        "all that would run is told");
 	ok(wrote(&b, "\"optionId\":\"y\"") && told(&b, "\"answer\":\"always\",\"by\":\"harness\""),
 	        "always is remembered for an agent that has no such option");
 	end(&b, 0, "\"status\":\"failed\"", "always");
@@ -383,8 +286,9 @@ static void test_interrupt(void)
 	             "\"s1\"}}\n"),
 	        "questions are taken back, then the turn");
 	ok(told(&b, "\"answer\":\"cancelled\""), "and told so");
-	say(&b, ASKS(LIES));
-	ok(wrote(&b, "\"outcome\":\"cancelled\""), "later questions, too");
+	say(&b, ASKS_AS("q-8", LIES));
+	ok(wrote(&b, "\"id\":\"q-8\",\"result\":{\"outcome\":{\"outcome\":\"cancelled\""),
+	        "later questions, too");
 	ok(!driver_acp.input(b.run, "x", 1, &b.to_stdin), "no further message");
 	answer(&b, "\"result\":{\"stopReason\":\"cancelled\"}");
 	ok(b.eof && !strstr(b.rec.out.p, "\"type\":\"error\""), "no error of its own");
@@ -463,12 +367,6 @@ static void test_questions(void)
 }
 
 /* ---- what it tells ---- */
-
-static void raw(struct bed *b, const char *line)
-{
-	say(b, line);
-	ok(told(b, "{\"type\":\"agent.raw\""), "raw: %.90s", line);
-}
 
 static void test_raw(void)
 {
@@ -639,7 +537,31 @@ static void test_command(void)
 	                c.nfiles == 1 && strcmp(c.files[0].text, "S") == 0,
 	        "arguments, the model, a file; the prompt is not in it");
 	driver_command_done(&c);
+	const struct driver_mcp two[] = {
+	        {.name = "one", .command = LIST("node", "x $y"), .env = LIST("A=1=$2")},
+	        {.name = "two", .url = "http://h/$3", .headers = LIST("K: $2")}};
+	const struct driver_spec *flagged = SPEC(.program = "/p", .mcp = two, .nmcp = 2,
+	        .mcp_flag = "--servers", .mcp_dollar = "\\$");
+	must(driver_acp.command(flagged, &c, &e) == 0, "accepted");
+	ok(strcmp(c.argv[1], "--servers") == 0 &&
+	                strcmp(c.argv[2], "@/home/agent/.agentbox/mcp.json") == 0 &&
+	                c.nfiles == 1 &&
+	                strcmp(c.files[0].text,
+	                        "{\"mcpServers\":{\"one\":{\"type\":\"local\",\"command\":\"node\","
+	                        "\"args\":[\"x \\\\$y\"],\"env\":{\"A\":\"1=\\\\$2\"},\"tools\":"
+	                        "[\"*\"]}}}") == 0,
+	        "a program that the protocol does not take, by a flag: %s", c.files[0].text);
+	driver_command_done(&c);
+	struct bed b;
+	begin(&b, flagged);
+	answer(&b, INITIALIZED);
+	ok(wrote(&b, "\"mcpServers\":[{\"type\":\"http\",\"name\":\"two\",\"url\":\"http://h/"
+	             "\\\\$3\","
+	             "\"headers\":[{\"name\":\"K\",\"value\":\"\\\\$2\"}]}]"),
+	        "and not by the protocol, which has the other");
+	end(&b, 1, "\"status\":\"failed\"", "which ends");
 	const struct driver_spec *refused[] = {SPEC(.tools_allow = LIST("x")),
+	        SPEC(.tools_allow = LIST(NULL)), /* none at all */
 	        SPEC(.tools_deny = LIST("x")), SPEC(.max_turns = 3), SPEC(.model = "-x"),
 	        SPEC(.mcp = &bad, .nmcp = 1), SPEC(.resume = "")};
 	for (size_t i = 0; i < ARRAY_LEN(refused); i++)

@@ -107,13 +107,22 @@ static void test_argv(void)
 	        " --tools ExitPlanMode --allowedTools ExitPlanMode --permission-prompt-tool stdio "
 	        "--disallowedTools AskUserQuestion EnterPlanMode --strict-mcp-config",
 	        "permissions: deny");
+	argv_is(&(struct driver_spec){.permissions = PERMISSIONS_ASK},
+	        FIXED
+	        " --permission-prompt-tool stdio --disallowedTools EnterPlanMode ExitPlanMode "
+	        "--strict-mcp-config",
+	        "permissions: ask");
 }
 
 static void test_files(void)
 {
 	struct driver_mcp mcp[] = {
-	        {.name = "local", .command = LIST("node", "a b.mjs"), .env = LIST("A=1=2", "B=")},
-	        {.name = "far", .url = "http://far.example/mcp", .headers = LIST("X-Key: v")},
+	        {.name = "local",
+	                .command = LIST("node", "a b.mjs", "$1"),
+	                .env = LIST("A=1=2", "B=", "C=${A}")},
+	        {.name = "far",
+	                .url = "http://far.example/mcp",
+	                .headers = LIST("X-Key: v", "X-Odd: ${v}")},
 	};
 	struct driver_spec spec = {.system_prompt = "Be brief.\n",
 	        .mcp = mcp,
@@ -127,8 +136,10 @@ static void test_files(void)
 	is_str(c.files[1].path, ".agentbox/mcp.json", "where the servers are");
 	is_str(c.files[1].text,
 	        "{\"mcpServers\":{\"local\":{\"type\":\"stdio\",\"command\":\"node\",\"args\":[\"a "
-	        "b.mjs\"],\"env\":{\"A\":\"1=2\",\"B\":\"\"}},\"far\":{\"type\":\"http\",\"url\":"
-	        "\"http://far.example/mcp\",\"headers\":{\"X-Key\":\"v\"}}}}",
+	        "b.mjs\",\"${AGENTBOX_NONE:-$}1\"],\"env\":{\"A\":\"1=2\",\"B\":\"\","
+	        "\"C\":\"${AGENTBOX_NONE:-$}{A}\"}},\"far\":{\"type\":\"http\",\"url\":"
+	        "\"http://far.example/mcp\",\"headers\":{\"X-Key\":\"v\",\"X-Odd\":"
+	        "\"${AGENTBOX_NONE:-$}{AGENTBOX_NONE:-$}{v}\"}}}}",
 	        "the servers");
 	auto_free char *argv = joined(c.argv);
 	ok(strstr(argv, "--append-system-prompt-file /home/agent/.agentbox/system-prompt.md"),

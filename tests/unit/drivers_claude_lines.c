@@ -20,7 +20,7 @@ static void talk_open(struct talk *t, const struct driver_spec *spec)
 {
 	*t = (struct talk){.to_stdin = BUF_INIT(64 << 20)};
 	record_init(&t->rec);
-	t->run = driver_claude.open(spec, &t->rec.sink);
+	t->run = driver_claude.open(&driver_claude, spec, &t->rec.sink);
 	must(driver_claude.start(t->run, &t->to_stdin, &t->eof) == 0, "starts");
 	buf_clear(&t->to_stdin);
 }
@@ -119,6 +119,20 @@ static void test_person_decides(void)
 	say(&t, "{\"type\":\"control_cancel_request\",\"request_id\":\"4\"}");
 	ok(strstr(said(&t), "\"answer\":\"cancelled\""), "a withdrawn question is closed");
 	ok(!driver_claude.answer(t.run, "4", ANSWER_ONCE, &t.to_stdin), "and cannot be answered");
+	ask(&t, "4", "Write", "{\"file_path\":\"y\"}");
+	ok(strstr(wrote(&t), "\"subtype\":\"error\"") &&
+	                !driver_claude.answer(t.run, "4", ANSWER_ONCE, &t.to_stdin),
+	        "its id is not for another question: a yes on its way would be to that");
+	ask(&t, "5", "Write", "{\"file_path\":\"x\"}");
+	ask(&t, "5", "Write", "{\"file_path\":\"y\"}");
+	ok(strstr(wrote(&t), "\"subtype\":\"error\"") &&
+	                driver_claude.answer(t.run, "5", ANSWER_ONCE, &t.to_stdin) &&
+	                strstr(wrote(&t), "\"updatedInput\":{\"file_path\":\"x\"}") &&
+	                !driver_claude.answer(t.run, "5", ANSWER_ONCE, &t.to_stdin),
+	        "nor is one that is open for a second");
+	ask(&t, "6", "Monitor", "{\"command\":\"ls\\nrm x\"}");
+	ok(strstr(said(&t), "\"title\":\"ls...\",\"input\":{\"command\":\"ls\\nrm x\"}"),
+	        "all that would run is in the question");
 	for (int i = 0; i < 70; i++) {
 		auto_free char *id = xasprintf("q%d", i);
 		ask(&t, id, "Edit", "{}");
@@ -128,6 +142,68 @@ static void test_person_decides(void)
 	talk_open(&t, &(struct driver_spec){.permissions = PERMISSIONS_DENY});
 	ask(&t, "1", "Bash", "{\"command\":\"ls\"}");
 	ok(strstr(wrote(&t), "\"behavior\":\"deny\""), "permissions: deny asks nobody");
+	talk_done(&t);
+}
+
+#define QUESTION(q)                                                                                \
+	"{\"question\":\"" q "\",\"header\":\"h\",\"multiSelect\":false,\"options\":[{\"label\":"  \
+	"\"Red\",\"description\":\"warm\"},{\"label\":\"Blue\",\"description\":\"\"}]}"
+
+static void test_asks_a_person(void)
+{
+	struct talk t;
+	talk_open(&t, &(struct driver_spec){.permissions = PERMISSIONS_ASK});
+	ask(&t, "1", "AskUserQuestion", "{\"questions\":[" QUESTION("Which?") "]}");
+	ok(strstr(said(&t), "question.asked\",\"questionId\":\"1\",\"text\":\"Which?\\nRed: warm\","
+	                    "\"options\":[\"Red\",\"Blue\"]") &&
+	                !strstr(said(&t), "permission.asked") && t.to_stdin.len == 0,
+	        "a question, with what there is to choose: %s", said(&t));
+	ok(!driver_claude.answer(t.run, "1", ANSWER_ONCE, &t.to_stdin), "it is no permission");
+	ok(driver_claude.reply(t.run, "1", "Gr\"een", 6, &t.to_stdin) &&
+	                strstr(wrote(&t), "\"behavior\":\"allow\",\"updatedInput\":{\"questions\":["
+	                                  "{\"question\":\"Which?\"") &&
+	                strstr(wrote(&t), ",\"answers\":{\"Which?\":\"Gr\\\"een\"}}"),
+	        "any text answers it: %s", wrote(&t));
+	ok(!driver_claude.reply(t.run, "1", "x", 1, &t.to_stdin), "once only");
+	ask(&t, "2", "AskUserQuestion", "{\"questions\":[" QUESTION("A?") "," QUESTION("B?") "]}");
+	ok(driver_claude.reply(t.run, "2.2", "Blue", 4, &t.to_stdin) && t.to_stdin.len == 0 &&
+	                !driver_claude.reply(t.run, "2.2", "Red", 3, &t.to_stdin),
+	        "of two the second");
+	ok(driver_claude.reply(t.run, "2.1", "Red", 3, &t.to_stdin) &&
+	                strstr(wrote(&t), "\"answers\":{\"A?\":\"Red\",\"B?\":\"Blue\"}"),
+	        "with the first it is answered");
+	ask(&t, "3", "AskUserQuestion", "{\"questions\":[" QUESTION("A?") "," QUESTION("B?") "]}");
+	ok(driver_claude.reply(t.run, "3.1", NULL, 0, &t.to_stdin) &&
+	                strstr(wrote(&t), "\"behavior\":\"deny\"") &&
+	                strstr(said(&t),
+	                        "question.answered\",\"questionId\":\"3.2\",\"text\":\"\""),
+	        "nobody answers: none of them is open any more");
+	ask(&t, "4", "AskUserQuestion", "{\"questions\":[" QUESTION("C?") "]}");
+	say(&t, "{\"type\":\"control_cancel_request\",\"request_id\":\"4\"}");
+	ok(strstr(said(&t), "question.answered\",\"questionId\":\"4\"") &&
+	                !driver_claude.reply(t.run, "4", "x", 1, &t.to_stdin),
+	        "a withdrawn one is closed");
+	static const char *const bad[] = {"{}", "{\"questions\":[]}", "{\"questions\":[{}]}",
+	        "{\"questions\":{\"question\":\"x\"}}",
+	        "{\"questions\":[" QUESTION("a") "," QUESTION("b") "," QUESTION("c") "," QUESTION(
+	                "d") "," QUESTION("e") "]}"};
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		auto_free char *id = xasprintf("b%zu", i);
+		ask(&t, id, "AskUserQuestion", bad[i]);
+		ok(strstr(wrote(&t), "\"subtype\":\"error\""), "refused: %.60s", bad[i]);
+	}
+	size_t before = record_held();
+	for (int i = 0; i < 100; i++) {
+		auto_free char *id = xasprintf("m%d", i);
+		ask(&t, id, "AskUserQuestion", "{\"questions\":[" QUESTION("x") "]}");
+	}
+	ok(strstr(wrote(&t), "\"subtype\":\"error\"") && record_held() < before + (1 << 20),
+	        "there is a limit to open ones");
+	talk_done(&t);
+	talk_open(&t, &(struct driver_spec){.permissions = PERMISSIONS_DENY});
+	ask(&t, "1", "AskUserQuestion", "{\"questions\":[" QUESTION("Which?") "]}");
+	ok(strstr(wrote(&t), "\"behavior\":\"deny\"") && !strstr(said(&t), "question.asked"),
+	        "permissions: deny asks nobody");
 	talk_done(&t);
 }
 
@@ -144,6 +220,8 @@ static void test_large_questions(void)
 		ask(&t, id, "Bash", input);
 	}
 	ok(strstr(wrote(&t), "too many questions"), "large questions are fewer");
+	ok(strstr(said(&t), "\"title\":\"") && strstr(said(&t), "\"inputBytes\":10485774,"),
+	        "of what is too large to read it is told how much it is");
 	ok(record_held() < before + (64 << 20), "a hundred MiB of them are not held");
 	buf_clear(&t.to_stdin);
 	ok(driver_claude.answer(t.run, "q0", ANSWER_ONCE, &t.to_stdin) && t.to_stdin.len > 10 << 20,
@@ -195,6 +273,45 @@ static void test_closing(void)
 	say(&t, "{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"queued_turn_"
 	        "count\":1}");
 	ok(!t.eof, "a message that waits keeps stdin open");
+	talk_done(&t);
+	talk_open(&t, &(struct driver_spec){.permissions = PERMISSIONS_ASK});
+	say(&t, "{\"type\":\"system\",\"subtype\":\"background_tasks_changed\",\"tasks\":[{\"task_"
+	        "type\":\"local_agent\"}]}");
+	say(&t, RESULT_OK);
+	ok(!t.eof, "so does a subagent alone, which may ask");
+	say(&t, "{\"type\":\"system\",\"subtype\":\"background_tasks_changed\",\"tasks\":[]}");
+	say(&t, RESULT_OK);
+	ok(t.eof, "until it has ended");
+	talk_end(&t);
+	talk_done(&t);
+}
+
+#define RESULT_USED(total)                                                                         \
+	"{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"num_turns\":1,"         \
+	"\"total_cost_usd\":" total ",\"usage\":{\"input_tokens\":10,\"output_tokens\":3,"         \
+	"\"cache_read_input_tokens\":5,\"cache_creation_input_tokens\":2}}"
+
+/* Of one that does not tell each model's own. */
+static void test_usage(void)
+{
+	struct talk t;
+	talk_open(&t, &(struct driver_spec){.prompt = "x", .prompt_len = 1});
+	say(&t, RESULT_USED("0.25"));
+	ok(strstr(said(&t), "{\"type\":\"usage\",\"inputTokens\":17,\"outputTokens\":3,"
+	                    "\"cachedTokens\":5,\"costUsd\":0.25,"),
+	        "what was cached is beside the input, and counted in: %s", said(&t));
+	buf_clear(&t.rec.out);
+	say(&t, RESULT_USED("0.75"));
+	ok(strstr(said(&t), "{\"type\":\"usage\",\"inputTokens\":34,\"outputTokens\":6,"
+	                    "\"cachedTokens\":10,\"costUsd\":0.75,"),
+	        "tokens are the turn's, the cost is the process's: %s", said(&t));
+	talk_end(&t);
+	talk_done(&t);
+	talk_open(&t, &(struct driver_spec){.prompt = "x", .prompt_len = 1, .resume = "s-1"});
+	say(&t, RESULT_USED("9.5"));
+	ok(strstr(said(&t), "\"inputTokens\":17") && !strstr(said(&t), "9.5"),
+	        "what a conversation has cost before is not known: %s", said(&t));
+	talk_end(&t);
 	talk_done(&t);
 }
 
@@ -339,9 +456,11 @@ int main(void)
 {
 	test_rules_decide();
 	test_person_decides();
+	test_asks_a_person();
 	test_large_questions();
 	test_offer();
 	test_closing();
+	test_usage();
 	test_exit();
 	test_hostile();
 	test_bytes();

@@ -4,6 +4,7 @@
  */
 #include "drivers/driver.h"
 #include "tests/driver_replay.h"
+#include "tests/driver_talk.h"
 
 /* ---- recorded ---- */
 
@@ -29,30 +30,6 @@ static void test_recorded(void)
 
 /* ---- a conversation, line by line ---- */
 
-struct talk {
-	struct record rec;
-	struct driver_run *run;
-	struct buf to_stdin;
-	bool eof;
-};
-
-static void say(struct talk *t, const char *line)
-{
-	bool eof = false;
-	driver_codex.line(t->run, line, strlen(line), true, &t->to_stdin, &eof);
-	record_stdin(&t->rec, &t->to_stdin, eof);
-	t->eof |= eof;
-}
-
-static void begin(struct talk *t, const struct driver_spec *spec)
-{
-	*t = (struct talk){.to_stdin = BUF_INIT(64 << 20)};
-	record_init(&t->rec);
-	t->run = driver_codex.open(spec, &t->rec.sink);
-	must(driver_codex.start(t->run, &t->to_stdin, &t->eof) == 0, "starts");
-	record_stdin(&t->rec, &t->to_stdin, t->eof);
-}
-
 static const char *const thread = "{\"id\":2,\"result\":{\"thread\":{\"id\":\"t-1\"}}}",
                          *const turn = "{\"id\":3,\"result\":{\"turn\":{\"id\":\"u-1\"}}}";
 
@@ -61,7 +38,7 @@ static void begin_turn(struct talk *t, enum driver_permissions permissions)
 {
 	const struct driver_spec spec = {
 	        .prompt = "Go.", .prompt_len = 3, .permissions = permissions};
-	begin(t, &spec);
+	talk_begin(t, &driver_codex, &spec);
 	say(t, "{\"id\":1,\"result\":{}}");
 	say(t, thread);
 	say(t, turn);
@@ -137,7 +114,7 @@ static void test_input(void)
 static void test_interrupt(void)
 {
 	struct talk t;
-	begin(&t, &(struct driver_spec){.prompt = "Go.", .prompt_len = 3});
+	talk_begin(&t, &driver_codex, &(struct driver_spec){.prompt = "Go.", .prompt_len = 3});
 	say(&t, thread);
 	ok(driver_codex.interrupt(t.run, &t.to_stdin) && !t.to_stdin.len,
 	        "an interrupt before the turn runs");
@@ -151,7 +128,7 @@ static void test_interrupt(void)
 	completed(&t, "u-1", "interrupted");
 	ok(t.eof, "the end");
 	finish(&t, 0, "\"error\":\"interrupted\"", "interrupted");
-	begin(&t, &(struct driver_spec){.prompt = "Go.", .prompt_len = 3});
+	talk_begin(&t, &driver_codex, &(struct driver_spec){.prompt = "Go.", .prompt_len = 3});
 	driver_codex.interrupt(t.run, &t.to_stdin);
 	say(&t, thread);
 	ok(t.eof, "before the conversation is there: no turn at all");
@@ -198,6 +175,11 @@ static void test_ask(void)
 	has(&t, "\\\"decision\\\":\\\"acceptForSession\\\"", "always: Codex is told");
 	buf_clear(&t.rec.out);
 	say(&t, command);
+	has_not(&t, "permission", "an id that had its answer is not for another question");
+	say(&t, "{\"id\":\"q2\",\"method\":\"item/commandExecution/requestApproval\",\"params\":"
+	        "{\"itemId\":\"j\",\"command\":\"ls\\nrm x\",\"cwd\":\"/workspace\"}}");
+	has(&t, "\"title\":\"ls...\",\"input\":{\"command\":\"ls\\nrm x\",\"cwd\":\"/workspace\"}",
+	        "all that would run is in the question");
 	has(&t, "\"answer\":\"always\",\"by\":\"harness\"", "and not asked again about this tool");
 	say(&t, "{\"id\":8,\"method\":\"item/fileChange/"
 	        "requestApproval\",\"params\":{\"itemId\":\"p\"}}");
@@ -308,7 +290,7 @@ static void test_usage(void)
 {
 	struct talk t;
 	const struct driver_spec spec = {.prompt = "Go.", .prompt_len = 3, .resume = "t-1"};
-	begin(&t, &spec);
+	talk_begin(&t, &driver_codex, &spec);
 	has(&t,
 	        "thread/"
 	        "resume\\\",\\\"params\\\":{\\\"threadId\\\":\\\"t-1\\\",\\\"excludeTurns\\\":true",
@@ -327,6 +309,13 @@ static void test_usage(void)
 	        "\"turns\":3}",
 	        "what was used before does not count; what a subagent uses does");
 	finish(&t, 0, "\"turns\":3", "in the outcome, too");
+	talk_begin(&t, &driver_codex, &spec);
+	say(&t, thread);
+	say(&t, USAGE("u-0", "100", "40"));
+	say(&t, turn);
+	say(&t, USAGE("u-1", "150", "20"));
+	finish(&t, 0, "\"inputTokens\":50",
+	        "what an earlier turn is told to have used is before it");
 	begin_turn(&t, PERMISSIONS_AUTO);
 	say(&t, USAGE("u-1", "1e300", "-5"));
 	say(&t, USAGE("u-1", "3", "99999999999999999"));
@@ -352,11 +341,12 @@ static void test_ends(void)
 	begin_turn(&t, PERMISSIONS_AUTO);
 	say(&t, NOTE("error", ",\"error\":{\"message\":\"why\"},\"willRetry\":false"));
 	finish(&t, 0, "\"error\":\"why\"", "the last error is the reason");
-	begin(&t, &(struct driver_spec){.prompt = "Go.", .prompt_len = 3, .resume = "t-1"});
+	talk_begin(&t, &driver_codex,
+	        &(struct driver_spec){.prompt = "Go.", .prompt_len = 3, .resume = "t-1"});
 	say(&t, "{\"id\":2,\"error\":{\"message\":\"no rollout found for thread id t-1\"}}");
 	ok(t.eof, "a conversation that is gone ends it");
 	finish(&t, 0, "\"resumeLost\":true", "and is said");
-	begin(&t, &(struct driver_spec){.prompt = "Go.", .prompt_len = 3});
+	talk_begin(&t, &driver_codex, &(struct driver_spec){.prompt = "Go.", .prompt_len = 3});
 	say(&t, "{\"id\":2,\"result\":{\"thread\":{\"id\":\"--config\"}}}");
 	ok(t.eof, "no id");
 	finish(&t, 0, "\"status\":\"failed\"", "no conversation");
@@ -385,7 +375,7 @@ static void test_command(void)
 	        "the command line: what the run is about is not in it");
 	driver_command_done(&c);
 	struct talk t;
-	begin(&t, &spec);
+	talk_begin(&t, &driver_codex, &spec);
 	has(&t,
 	        "\\\"model\\\":\\\"gpt-5.5\\\",\\\"developerInstructions\\\":\\\"Be "
 	        "brief.\\\",\\\"config\\\":{"
@@ -397,7 +387,7 @@ static void test_command(void)
 	finish(&t, 1, "codex exited with code 1, without a result", "nothing came of it");
 	struct driver_spec bad[] = {spec, spec, spec, spec, spec};
 	static const char *const words[] = {
-	        "id of a thread", "no model", "no tools", "maxTurns", "needs either"};
+	        "id of a thread", "no model", "(tools_allow)", "(max_turns)", "needs either"};
 	bad[0].resume = "--last";
 	bad[1].model = "";
 	bad[2].tools_allow = LIST("shell");

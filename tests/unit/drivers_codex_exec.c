@@ -17,7 +17,7 @@ static void begin(struct fed *p)
 	*p = (struct fed){.to_stdin = BUF_INIT(1 << 20)};
 	record_init(&p->rec);
 	const struct driver_spec spec = {.prompt = "Go.", .prompt_len = 3};
-	p->run = driver_codex_exec.open(&spec, &p->rec.sink);
+	p->run = driver_codex_exec.open(&driver_codex_exec, &spec, &p->rec.sink);
 	must(driver_codex_exec.start(p->run, &p->to_stdin, &p->eof) == 0, "starts");
 	record_stdin(&p->rec, &p->to_stdin, p->eof);
 }
@@ -34,7 +34,7 @@ static void finish(struct fed *p, int code)
 
 static void test_recorded(void)
 {
-	replay_all(&driver_codex_exec, "tests/fixtures/codex-exec", "", 33, NULL);
+	replay_all(&driver_codex_exec, "tests/fixtures/codex-exec", "", 34, NULL);
 }
 
 static void test_command(void)
@@ -63,8 +63,8 @@ static void test_command(void)
 	driver_command_done(&c);
 	struct driver_spec bad[] = {spec, spec, spec, spec, spec, spec};
 	struct driver_mcp mcp = {.name = "x", .url = "http://x"};
-	static const char *const words[] = {"id of a thread", "cannot be told '-m'", "no tools",
-	        "maxTurns", "permissions", "MCP"};
+	static const char *const words[] = {"id of a thread", "'-m' is no model", "(tools_allow)",
+	        "(max_turns)", "(deny)", "(mcp_http)"};
 	bad[0].resume = "--last";
 	bad[1].model = "-m";
 	bad[2].tools_allow = LIST("shell");

@@ -1,6 +1,7 @@
 /* What all drivers share: the table, event names, raw pieces, the tail of a text, open calls. */
 #include "drivers/driver.h"
 #include "base/limits.h"
+#include "base/utf8.h"
 #include "drivers/calls.h"
 #include "drivers/emit.h"
 #include "drivers/ending.h"
@@ -22,7 +23,7 @@ static void test_table(void)
 		const struct driver *d = driver_find(driver_name(n));
 		must(d, "%s is in the table", driver_name(n));
 		ok(d->check && d->command && d->open && d->start && d->line && d->error_line &&
-		                d->interrupt && d->end && d->close,
+		                d->end && d->close,
 		        "%s is complete", d->name);
 		d->close(NULL);
 	}
@@ -36,6 +37,82 @@ static void test_table(void)
 	struct driver_outcome o = {0};
 	driver_outcome_done(&o);
 	ok(true, "empty ones can be freed");
+}
+
+/* The rows say what the functions do. */
+static void test_abilities(void)
+{
+	for (int a = 0; a < ABILITY_COUNT; a++) {
+		const char *name = ability_name((enum ability)a);
+		ok(ability_by_name(name) == a && strcmp(ability_names()[a], name) == 0,
+		        "%s has one name", name);
+		ok(ability_what((enum ability)a)[0], "%s is told in words", name);
+		ok(!ability_enforced((enum ability)a) || ability_key((enum ability)a),
+		        "%s: what is enforced is asked for", name);
+	}
+	ok(!ability_names()[ABILITY_COUNT], "the list of names ends");
+	ok(ability_by_name("mcp") == -1 && ability_by_name("") == -1, "no such ability");
+	is_str(ability_word(CAN(MODEL), ABILITY_MODEL), "yes", "can");
+	is_str(ability_word(CAN(MODEL), ABILITY_PLAN), "no", "cannot");
+	is_str(ability_word(0, ABILITY_MAX_TURNS), "enforced", "the supervisor does it");
+	for (size_t i = 0; driver_name(i); i++) {
+		const struct driver *d = driver_find(driver_name(i));
+		ok(ability_in(d->can, ABILITY_INPUT) == (d->input != NULL), "%s: input", d->name);
+		ok(ability_in(d->can, ABILITY_INTERRUPT) == (d->interrupt != NULL), "%s: interrupt",
+		        d->name);
+		ok(ability_in(d->can, ABILITY_ASK) == (d->answer != NULL), "%s: ask", d->name);
+		ok(ability_in(d->can, ABILITY_QUESTIONS) == (d->reply != NULL), "%s: questions",
+		        d->name);
+		ok(ability_in(d->can, ABILITY_WARM) == (d->rest != NULL), "%s: warm", d->name);
+		ok((d->can_if_told & ~d->can) == 0 &&
+		                (d->can_if_told & ~(CAN(MODEL) | CAN(SYSTEM_PROMPT))) == 0,
+		        "%s: what agent.yaml can add", d->name);
+		ok(d->can >> ABILITY_COUNT == 0, "%s: no bit without a name", d->name);
+	}
+}
+
+/* Answers of the model that had begun at the end of a recorded run. */
+static void test_turns(void)
+{
+	static const struct {
+		const struct driver *d;
+		const char *file;
+		int64_t turns;
+	} runs[] = {
+	        {&driver_opencode, "opencode/two-tools", 2}, /* one by one, of one answer */
+	        {&driver_opencode, "opencode/text", 1},
+	        {&driver_copilot, "copilot/two-tools", 2},
+	        {&driver_copilot, "copilot/tool", 2},
+	        {&driver_pi_json, "pi-json/two-tools", 2},
+	        {&driver_pi, "pi-json/tool", 2},
+	        {&driver_codex, "codex/server-tool", 2},
+	        {&driver_codex, "codex/server-eof", 1},
+	        {&driver_amp, "claude/two-tools", 2},
+	};
+	for (size_t i = 0; i < ARRAY_LEN(runs); i++) {
+		const struct driver *d = runs[i].d;
+		struct record rec;
+		record_init(&rec);
+		auto_buf struct buf to_stdin = BUF_INIT(1 << 20);
+		bool eof = false;
+		const struct driver_spec spec = {.prompt = "Go.", .prompt_len = 3};
+		struct driver_run *r = d->open(d, &spec, &rec.sink);
+		must(d->start(r, &to_stdin, &eof) == 0, "starts");
+		ok(d->turns(r) == 0, "%s: none yet", d->name);
+		auto_free char *path = xasprintf("tests/fixtures/%s.jsonl", runs[i].file);
+		size_t n = 0;
+		auto_free char *text = read_file(path, &n);
+		must(text, "%s opens", path);
+		for (char *line, *rest = text; (line = strsep(&rest, "\n"));)
+			d->line(r, line, strlen(line), true, &to_stdin, &eof);
+		ok(d->turns(r) == runs[i].turns, "%s: %s: %lld", d->name, runs[i].file,
+		        (long long)d->turns(r));
+		struct driver_outcome o = {0};
+		d->end(r, &(struct driver_exit){.code = 0}, &o);
+		driver_outcome_done(&o);
+		d->close(r);
+		record_done(&rec);
+	}
 }
 
 /* Joins the "line" members of recorded raw events; counts those with more. */
@@ -85,9 +162,6 @@ static void test_raw(void)
 	ok(!strstr(r.out.p, "\"code\"") && strstr(r.out.p, "\"retryable\":true"),
 	        "a code that is too long is left out");
 	record_done(&r);
-	ok(utf8_floor("a\xe2\x82", 3) == 1 && utf8_floor("a\xe2\x82\xac", 4) == 4 &&
-	                utf8_floor("", 0) == 0 && utf8_floor("\x80\x80\x80\x80\x80", 5) == 5,
-	        "where a text may be cut");
 }
 
 static void test_tail(void)
@@ -165,6 +239,8 @@ static void test_ending(void)
 int main(void)
 {
 	test_table();
+	test_abilities();
+	test_turns();
 	test_documented();
 	test_raw();
 	test_tail();

@@ -16,7 +16,7 @@ static void talk_open(struct talk *t)
 	*t = (struct talk){.to_stdin = BUF_INIT(1 << 20)};
 	record_init(&t->rec);
 	struct driver_spec spec = {.command = LIST("cat"), .prompt = "a\0b\n", .prompt_len = 4};
-	t->run = driver_exec.open(&spec, &t->rec.sink);
+	t->run = driver_exec.open(&driver_exec, &spec, &t->rec.sink);
 	must(driver_exec.start(t->run, &t->to_stdin, &t->eof) == 0, "starts");
 }
 
@@ -60,8 +60,11 @@ static void test_command(void)
 	ok(strcmp(c.argv[0], "sh") == 0 && strcmp(c.argv[2], "cat") == 0 && !c.argv[3] && !c.nfiles,
 	        "the command as it stands, without the prompt");
 	driver_command_done(&c);
-	spec.tools_allow = spec.tools_deny = LIST();
-	ok(driver_exec.check(&spec, &e) == 0, "empty lists of tools say nothing");
+	spec.tools_deny = LIST();
+	ok(driver_exec.check(&spec, &e) == 0, "an empty list of denied tools says nothing");
+	spec.tools_allow = LIST();
+	ok(driver_exec.check(&spec, &e) == -ENOEXEC, "one of allowed tools says: none");
+	spec.tools_allow = NULL;
 	struct driver_mcp mcp = {.name = "x", .url = "http://x"};
 	const struct {
 		struct driver_spec spec;
@@ -71,9 +74,10 @@ static void test_command(void)
 	        {{.command = LIST()}, "command"},
 	        {{.command = LIST("")}, "command"},
 	        {{.command = LIST("echo", "x {{prompt}}")}, "stdin"},
-	        {{.command = LIST("x"), .tools_allow = LIST("Read")}, "no tools"},
-	        {{.command = LIST("x"), .tools_deny = LIST("Read")}, "no tools"},
-	        {{.command = LIST("x"), .mcp = &mcp, .nmcp = 1}, "MCP"},
+	        {{.command = LIST("x"), .tools_allow = LIST("Read")}, "(tools_allow)"},
+	        {{.command = LIST("x"), .tools_deny = LIST("Read")}, "(tools_deny)"},
+	        {{.command = LIST("x"), .mcp = &mcp, .nmcp = 1}, "(mcp_http)"},
+	        {{.command = LIST("x"), .tools_allow = LIST()}, "(tools_allow)"},
 	};
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
 		ok(driver_exec.check(&bad[i].spec, &e) == -ENOEXEC && strstr(e.text, bad[i].word),
@@ -110,7 +114,7 @@ static void test_agent(void)
 	driver_command_done(&c);
 	struct driver_spec bad[] = {all, all, all, all, all};
 	static const char *const words[] = {
-	        "cannot be told 'm1'", "a system prompt", "permissions", "maxTurns", "no tools"};
+	        "(model)", "(system_prompt)", "(deny)", "(max_turns)", "(tools_allow)"};
 	bad[0].model_flag = NULL;
 	bad[1].instructions = NULL;
 	bad[2].permissions = PERMISSIONS_DENY;
@@ -130,7 +134,7 @@ static void test_text(void)
 	say(&t, "Hello,");
 	say(&t, "");
 	say(&t, "world.");
-	ok(!driver_exec.interrupt(t.run, &t.to_stdin), "a signal is the only interrupt");
+	ok(!driver_exec.interrupt, "a signal is the only interrupt");
 	driver_exec.error_line(t.run, "a warning", 9);
 	talk_end(&t, (struct driver_exit){.code = 0});
 	is_str(t.rec.out.p,

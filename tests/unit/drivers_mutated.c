@@ -14,6 +14,8 @@
 #include "drivers/driver.h"
 #include "tests/driver_replay.h"
 
+#include <unistd.h>
+
 enum { LONG = 10 << 20 };
 
 /* ---- final words ---- */
@@ -275,7 +277,7 @@ static const char *play(
 {
 	bool eof = false;
 	unsigned word = 0;
-	p->run = p->driver->open(&p->spec, &p->rec.sink);
+	p->run = p->driver->open(p->driver, &p->spec, &p->rec.sink);
 	if (p->driver->start(p->run, &p->to_stdin, &eof) < 0)
 		return "does not start";
 	record_stdin(&p->rec, &p->to_stdin, eof);
@@ -334,8 +336,72 @@ static bool one(const struct agent *a, const char *dir, const char *name, uint64
 	return !fault;
 }
 
+/* ---- what was recorded ---- */
+
+static bool played(const char *dir, const char *name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(agents); i++)
+		if (strcmp(agents[i].dir, dir) == 0 && replay_named(name, agents[i].prefix))
+			return true;
+	return false;
+}
+
+static size_t in_folder(const char *dir)
+{
+	size_t n = 0;
+	auto_free char *path = xasprintf("tests/fixtures/%s", dir);
+	DIR *d = opendir(path);
+	for (struct dirent *e; d && (e = readdir(d));) {
+		char *dot = strstr(e->d_name, ".meta.json");
+		if (!dot)
+			continue;
+		*dot = '\0';
+		auto_free char *lines = xasprintf("%s/%s.jsonl", path, e->d_name);
+		auto_free char *events = xasprintf("%s/%s.events", path, e->d_name);
+		if (access(lines, R_OK) < 0 || access(events, R_OK) < 0 || !played(dir, e->d_name))
+			ok(false, "%s/%s has lines, events and a driver", dir, e->d_name);
+		n++;
+	}
+	if (d)
+		closedir(d);
+	return n;
+}
+
+/* Whatever has a meta.json is a run; none lies about unplayed. */
+static void test_recorded(void)
+{
+	size_t n = 0;
+	DIR *d = opendir("tests/fixtures");
+	must(d, "tests/fixtures opens");
+	for (struct dirent *e; (e = readdir(d));)
+		if (e->d_name[0] != '.')
+			n += in_folder(e->d_name);
+	closedir(d);
+	ok(n >= 381, "%zu recorded runs", n);
+}
+
+/* Each driver has seeds that the fuzzer begins with, and that `make replay` plays. */
+static void test_seeds(void)
+{
+	for (size_t i = 0; driver_name(i); i++) {
+		auto_free char *want = xasprintf("%s\n", driver_name(i));
+		size_t seeds = 0, n = 0;
+		DIR *d = opendir("fuzz/corpus/driver_lines");
+		must(d, "the seeds are there");
+		for (struct dirent *e; (e = readdir(d));) {
+			auto_free char *path = xasprintf("fuzz/corpus/driver_lines/%s", e->d_name);
+			auto_free char *text = e->d_name[0] == '.' ? NULL : read_file(path, &n);
+			seeds += text && n && strncmp(text + 1, want, strlen(want)) == 0;
+		}
+		closedir(d);
+		ok(seeds > 0, "%s: %zu seeds", driver_name(i), seeds);
+	}
+}
+
 int main(void)
 {
+	test_recorded();
+	test_seeds();
 	const char *only = getenv("MUTATED_SEED"), *more = getenv("MUTATED_VARIANTS");
 	size_t variants = more ? strtoul(more, NULL, 10) : 6;
 	uint64_t seed = 0, wanted = only ? strtoull(only, NULL, 10) : 0;

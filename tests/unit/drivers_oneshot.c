@@ -15,9 +15,9 @@ static void test_recorded(void)
 		const char *dir, *final_word;
 		size_t cases;
 	} agents[] = {
-	        {&driver_opencode, "tests/fixtures/opencode", "\"reason\":\"stop\"", 32},
-	        {&driver_gemini, "tests/fixtures/gemini", "\"status\":\"success\",\"stats\"", 29},
-	        {&driver_copilot, "tests/fixtures/copilot", "\"exitCode\":0,\"usage\"", 31},
+	        {&driver_opencode, "tests/fixtures/opencode", "\"reason\":\"stop\"", 33},
+	        {&driver_gemini, "tests/fixtures/gemini", "\"status\":\"success\",\"stats\"", 30},
+	        {&driver_copilot, "tests/fixtures/copilot", "\"exitCode\":0,\"usage\"", 35},
 	};
 	for (size_t i = 0; i < ARRAY_LEN(agents); i++) {
 		replay_all(agents[i].driver, agents[i].dir, "!acp-", agents[i].cases, NULL);
@@ -35,10 +35,6 @@ static void test_recorded(void)
 
 static void test_commands(void)
 {
-	struct driver_mcp mcp[] = {
-	        {.name = "local", .command = LIST("node", "a.mjs"), .env = LIST("A=1")},
-	        {.name = "far", .url = "http://far.example/mcp", .headers = LIST("X-Key: v")},
-	};
 	struct driver_spec plain = {.prompt = "--version", .prompt_len = 9};
 	struct driver_spec all = {.program = "/x/agent",
 	        .args = LIST("first.js"),
@@ -47,7 +43,7 @@ static void test_commands(void)
 	        .system_prompt = "Be brief.",
 	        .permissions = PERMISSIONS_DENY,
 	        .tools_deny = LIST("bash", "web_fetch"),
-	        .mcp = mcp,
+	        .mcp = two_servers,
 	        .nmcp = 2};
 	writes(&driver_opencode, &plain, "/opt/agent/bin/opencode run --format json --auto ");
 	writes(&driver_opencode, &all,
@@ -73,6 +69,27 @@ static void test_commands(void)
 	        "\"trust\":true}}} ");
 	all.max_turns = 0;
 	all.tools_allow = LIST("view");
+	struct driver_mcp odd[] = {
+	        {.name = "near", .command = LIST("n", "$1"), .env = LIST("A=$B")},
+	        {.name = "far", .url = "http://h/", .headers = LIST("K: ${B}")}};
+	const struct driver_spec odd_ones = {.mcp = odd, .nmcp = ARRAY_LEN(odd)};
+	auto_free char *settings = written(&driver_gemini, &odd_ones);
+	ok(strstr(settings, "\"args\":[\"${AGENTBOX_NONE:-$}1\"],\"env\":{\"A\":"
+	                    "\"${AGENTBOX_NONE:-\\\\$}B\"}") &&
+	                strstr(settings, "\"headers\":{\"K\":\"${AGENTBOX_NONE:-\\\\$}{B}\"}"),
+	        "gemini puts variables there, in some twice: %s", settings);
+	auto_free char *arguments = written(&driver_copilot, &odd_ones);
+	ok(strstr(arguments, "\"args\":[\"${AGENTBOX_NONE:-$}1\"],\"env\":{\"A\":\"${AGENTBOX_NONE:"
+	                     "-$}B\"}") &&
+	                strstr(arguments, "\"headers\":{\"K\":\"${AGENTBOX_NONE:-$}{B}\"}"),
+	        "so does copilot: %s", arguments);
+	struct driver_mcp placed = {
+	        .name = "x", .command = LIST("n"), .env = LIST("A={env:B} {file:c}")};
+	writes(&driver_opencode, &(struct driver_spec){.mcp = &placed, .nmcp = 1},
+	        "/opt/agent/bin/opencode run --format json --auto | "
+	        "OPENCODE_CONFIG_CONTENT={\"mcp\":{\"x\":{"
+	        "\"type\":\"local\",\"command\":[\"n\"],\"environment\":{\"A\":\"\\u007benv:B} "
+	        "\\u007bfile:c}\"},\"enabled\":true}}} ");
 	writes(&driver_copilot, &plain,
 	        "/opt/agent/bin/copilot --output-format json --no-auto-update "
 	        "--disable-builtin-mcps --allow-all-tools | COPILOT_AUTO_UPDATE=false | "
@@ -93,11 +110,12 @@ static void test_refused(void)
 	const struct driver *const all[] = {&driver_opencode, &driver_gemini, &driver_copilot};
 	struct driver_mcp none = {.name = "x"};
 	for (size_t i = 0; i < ARRAY_LEN(all); i++) {
-		refused(all[i], &(struct driver_spec){.permissions = PERMISSIONS_ASK}, "acp");
+		refused(all[i], &(struct driver_spec){.permissions = PERMISSIONS_ASK}, "(ask)");
 		refused(all[i], &(struct driver_spec){.model = "--evil"}, "--evil");
 		refused(all[i], &(struct driver_spec){.resume = "--evil"}, "--evil");
 		refused(all[i], &(struct driver_spec){.resume = "a/../b"}, "session id");
-		refused(all[i], &(struct driver_spec){.tools_deny = LIST("bash(rm:*)")}, "names");
+		refused(all[i], &(struct driver_spec){.tools_deny = LIST("bash(rm:*)")},
+		        "(tool_patterns)");
 		refused(all[i], &(struct driver_spec){.tools_deny = LIST("--evil")}, "--evil");
 		refused(all[i], &(struct driver_spec){.tools_allow = LIST()}, "tools.allow");
 		refused(all[i], &(struct driver_spec){.mcp = &none, .nmcp = 1}, "either");
@@ -202,7 +220,7 @@ static void test_pieces(void)
 		bool eof = false;
 		record_init(&rec);
 		const struct driver_spec spec = {.prompt = "Go.", .prompt_len = 3};
-		struct driver_run *r = all[i]->open(&spec, &rec.sink);
+		struct driver_run *r = all[i]->open(all[i], &spec, &rec.sink);
 		all[i]->line(r, GEMINI_OK, sizeof(GEMINI_OK) - 1, false, &to_stdin, &eof);
 		ok(strstr(rec.out.p, "\"agent.raw\"") && strstr(rec.out.p, "\"more\":true}"),
 		        "%s: a piece of a line is no line", all[i]->name);

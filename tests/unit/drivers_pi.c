@@ -4,6 +4,7 @@
  */
 #include "drivers/driver.h"
 #include "tests/driver_replay.h"
+#include "tests/driver_talk.h"
 
 /* ---- recorded ---- */
 
@@ -26,36 +27,11 @@ static void test_recorded(void)
 
 /* ---- a conversation, line by line ---- */
 
-struct talk {
-	const struct driver *driver;
-	struct record rec;
-	struct driver_run *run;
-	struct buf to_stdin;
-	bool eof;
-};
-
-static void say(struct talk *t, const char *line)
-{
-	bool eof = false;
-	t->driver->line(t->run, line, strlen(line), true, &t->to_stdin, &eof);
-	record_stdin(&t->rec, &t->to_stdin, eof);
-	t->eof |= eof;
-}
-
-static void begin_as(struct talk *t, const struct driver *d, const struct driver_spec *spec)
-{
-	*t = (struct talk){.driver = d, .to_stdin = BUF_INIT(64 << 20)};
-	record_init(&t->rec);
-	t->run = d->open(spec, &t->rec.sink);
-	must(d->start(t->run, &t->to_stdin, &t->eof) == 0, "starts");
-	record_stdin(&t->rec, &t->to_stdin, t->eof);
-}
-
 static void begin(struct talk *t, enum driver_permissions permissions)
 {
 	const struct driver_spec spec = {
 	        .prompt = "Go.", .prompt_len = 3, .permissions = permissions};
-	begin_as(t, &driver_pi, &spec);
+	talk_begin(t, &driver_pi, &spec);
 }
 
 static void has(const struct talk *t, const char *want, const char *what)
@@ -103,7 +79,7 @@ static bool input(struct talk *t, const char *text)
 #define CONFIRM(id)                                                                                \
 	"{\"type\":\"extension_ui_request\",\"id\":\"" id                                          \
 	"\",\"method\":\"confirm\",\"title\":\"bash\",\"message\":\"{\\\"toolCallId\\\":"          \
-	"\\\"c1\\\"}\"}"
+	"\\\"c1\\\",\\\"input\\\":{\\\"command\\\":\\\"rm x\\\"}}\"}"
 
 static void test_input(void)
 {
@@ -126,6 +102,12 @@ static void test_input(void)
 	say(&t, SETTLED);
 	ok(t.eof && !input(&t, "Later."), "then stdin is closed");
 	finish(&t, 0, "\"status\":\"succeeded\"", "done");
+	begin(&t, PERMISSIONS_AUTO);
+	say(&t, "{\"type\":\"response\",\"command\":\"get_state\",\"success\":true,\"data\":{"
+	        "\"sessionId\":\"11111111-1111-4111-8111-111111111111\"}}");
+	say(&t, STARTED);
+	finish(&t, 143, "\"resume\":\"11111111-1111-4111-8111-111111111111\"",
+	        "a run that is cut has its session all the same");
 	begin(&t, PERMISSIONS_AUTO);
 	say(&t, "{\"type\":\"response\",\"command\":\"prompt\",\"success\":true,\"data\":{"
 	        "\"disposition\":\"handled\"}}");
@@ -155,6 +137,10 @@ static void test_ask(void)
 	answer(&t, "q1", ANSWER_ALWAYS, true);
 	answer(&t, "q1", ANSWER_ONCE, false);
 	has(&t, "\\\"id\\\":\\\"q1\\\",\\\"confirmed\\\":true", "and allowed");
+	has(&t, "\"input\":{\"command\":\"rm x\"}", "by who saw what would run");
+	say(&t, CONFIRM("q1"));
+	has(&t, "\\\"id\\\":\\\"q1\\\",\\\"confirmed\\\":false",
+	        "its id is not for another question");
 	say(&t, CONFIRM("q2"));
 	has(&t,
 	        "\"permissionId\":\"q2\",\"callId\":\"c1\",\"answer\":\"always\",\"by\":"
@@ -280,7 +266,7 @@ static void ends(
         const struct driver *d, const char *line, const char *last, int code, const char *want)
 {
 	struct talk t;
-	begin_as(&t, d, &(struct driver_spec){.prompt = "Go.", .prompt_len = 3});
+	talk_begin(&t, d, &(struct driver_spec){.prompt = "Go.", .prompt_len = 3});
 	say(&t, line);
 	if (last)
 		say(&t, last);
@@ -303,6 +289,13 @@ static void test_ends(void)
 	ends(&driver_pi_json, MESSAGE("error", ",\"errorMessage\":\"401\""), SETTLED, 0,
 	        "\"error\":\"401\"");
 	ends(&driver_pi_json, SETTLED, NULL, 0, "\"status\":\"failed\"");
+	ends(&driver_pi_json,
+	        "{\"message\":{\"stopReason\":\"stop\",\"content\":[{\"text\":\"a\xe2\x80\xa8"
+	        "b\",\"type\":"
+	        "\"text\"}],\"role\":\"assistant\"},\"type\":\"message_end\"}",
+	        SETTLED, 0,
+	        "\"finalText\":\"a\xe2\x80\xa8"
+	        "b\"");
 }
 
 /* ---- before the start ---- */
@@ -328,6 +321,9 @@ static void argv_is(const struct driver *d, const struct driver_spec *spec, cons
 static void test_command(void)
 {
 	struct driver_mcp mcp = {.name = "s", .command = LIST("node", "x y"), .env = LIST("A=1")};
+	struct driver_mcp odd[] = {
+	        {.name = "near", .command = LIST("n", "$1"), .env = LIST("A=!$B!")},
+	        {.name = "far", .url = "http://h/", .headers = LIST("K: !a ${B} !")}};
 	struct driver_spec spec = {.program = "/n",
 	        .args = LIST("cli.js"),
 	        .model = "anthropic/m",
@@ -362,9 +358,18 @@ static void test_command(void)
 	        "\"exposure\":\"direct\"}}}",
 	        "the servers");
 	driver_command_done(&c);
+	must(driver_pi_json.command(
+	             &(struct driver_spec){.mcp = odd, .nmcp = ARRAY_LEN(odd)}, &c, &e) == 0,
+	        "accepted");
+	is_str(c.files[c.nfiles - 1].text,
+	        "{\"mcpServers\":{\"near\":{\"command\":\"n\",\"args\":[\"$1\"],\"env\":{\"A\":"
+	        "\"$!$$B!\"},\"exposure\":\"direct\"},\"far\":{\"url\":\"http://h/\",\"headers\":{"
+	        "\"K\":\"$!a $${B} !\"},\"exposure\":\"direct\"}}}",
+	        "what pi would run or put a variable for");
+	driver_command_done(&c);
 	struct driver_spec bad[] = {spec, spec, spec, spec, spec, spec};
 	static const char *const words[] = {
-	        "session id", "no model", "no patterns", "no name", "maxTurns", "needs either"};
+	        "session id", "no model", "(tool_patterns)", "no name", "maxTurns", "needs either"};
 	bad[0].resume = "--last";
 	bad[1].model = "-m";
 	bad[2].tools_allow = LIST("bash(ls)");
@@ -379,7 +384,7 @@ static void test_command(void)
 		        "refused: %s", e.text);
 	ok(driver_pi_json.check(&(struct driver_spec){.permissions = PERMISSIONS_ASK}, &e) ==
 	                        -ENOEXEC &&
-	                strstr(e.text, "nobody"),
+	                strstr(e.text, "(ask)"),
 	        "refused: %s", e.text);
 }
 

@@ -25,10 +25,6 @@ static void test_recorded(void)
 
 static void test_commands(void)
 {
-	struct driver_mcp mcp[] = {
-	        {.name = "local", .command = LIST("node", "a.mjs"), .env = LIST("A=1")},
-	        {.name = "far", .url = "http://far.example/mcp", .headers = LIST("X-Key: v")},
-	};
 	struct driver_spec plain = {.prompt = "--version", .prompt_len = 9};
 	struct driver_spec all = {.program = "/x/agent",
 	        .args = LIST("first.js"),
@@ -36,7 +32,7 @@ static void test_commands(void)
 	        .resume = "T-1-a",
 	        .system_prompt = "Be brief.",
 	        .tools_deny = LIST("bash", "web_fetch"),
-	        .mcp = mcp,
+	        .mcp = two_servers,
 	        .nmcp = 2};
 	writes(&driver_amp, &plain,
 	        "/opt/agent/bin/amp --no-ide --no-color -x --stream-json --stream-json-input "
@@ -72,7 +68,8 @@ static void test_refused(void)
 	struct driver_mcp none = {.name = "x"};
 	for (size_t i = 0; i < ARRAY_LEN(both); i++) {
 		refused(both[i], &(struct driver_spec){.tools_allow = LIST()}, "tools.allow");
-		refused(both[i], &(struct driver_spec){.tools_deny = LIST("a(b)")}, "names");
+		refused(both[i], &(struct driver_spec){.tools_deny = LIST("a(b)")},
+		        "(tool_patterns)");
 		refused(both[i], &(struct driver_spec){.model = "-x"}, "-x");
 		refused(both[i], &(struct driver_spec){.resume = "-x"}, "-x");
 		refused(both[i], &(struct driver_spec){.mcp = &none, .nmcp = 1}, "either");
@@ -80,8 +77,8 @@ static void test_refused(void)
 	auto_free char *longer = xcalloc((100 << 10) + 2, 1);
 	memset(longer, 'a', (100 << 10) + 1);
 	refused(&driver_qwen, &(struct driver_spec){.system_prompt = longer}, "100 KiB");
-	refused(&driver_amp, &(struct driver_spec){.permissions = PERMISSIONS_ASK}, "asks nobody");
-	refused(&driver_amp, &(struct driver_spec){.permissions = PERMISSIONS_DENY}, "asks nobody");
+	refused(&driver_amp, &(struct driver_spec){.permissions = PERMISSIONS_ASK}, "(ask)");
+	refused(&driver_amp, &(struct driver_spec){.permissions = PERMISSIONS_DENY}, "(deny)");
 	refused(&driver_amp, &(struct driver_spec){.max_turns = 2}, "maxTurns");
 }
 

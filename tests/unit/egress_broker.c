@@ -109,6 +109,10 @@ static void metered(void)
 	        "an answer is asked for as it can be read");
 	usage(1285, 2);
 	ok(u->spent.sum.tokens == 1285 && u->spent.sum.requests == 2, "no tokens: a request alone");
+	auto_free char *mcp = post("/meter/mcp.json", "");
+	ok(strstr(mcp, "no model's"), "an MCP server answers");
+	usage(1285, 3);
+	ok(u->spent.sum.tokens == 1285 && u->spent.sum.requests == 3, "which are no tokens either");
 }
 
 static void cut(void)

@@ -16,7 +16,7 @@ static struct names names(void)
 	p.nrules = 1;
 	struct names t;
 	struct rulebook *b = rulebook_new(&p);
-	names_init(&t, 7);
+	names_init(&t, 7, NULL);
 	names_follow(&t, b, "");
 	rulebook_unref(b);
 	return t;

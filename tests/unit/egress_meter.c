@@ -152,6 +152,13 @@ static void lookalikes(void)
 	meter_begin(&m, METER_NONE);
 	meter_feed(&m, "{\"usage\":{\"input_tokens\":5}}", 28);
 	ok(!m.told, "nor is what cannot be read");
+	static const char event[] = "data: {\"jsonrpc\":\"2.0\",\"id\":1}\n\n";
+	feed(&m, METER_SSE, event, sizeof(event) - 1, 5);
+	ok(m.rpc, "what is JSON-RPC");
+	static const char inside[] = "{\"content\":[{\"input\":{\"jsonrpc\":\"2.0\"}}],\"message\":"
+	                             "{\"jsonrpc\":\"2.0\"},\"text\":\"\\\"jsonrpc\\\"\"}";
+	feed(&m, METER_JSON, inside, sizeof(inside) - 1, 7);
+	ok(!m.rpc, "is not what a model writes into it");
 }
 
 #define FORM(type) meter_form((type), sizeof(type) - 1)

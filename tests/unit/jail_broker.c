@@ -10,7 +10,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
-enum { POLICIES = 2 };
+enum { POLICIES = 2, WEBHOOKS = 2, GENERATION = 3 };
 static const char session_id[] = "ses_01jd0000000000000000000000";
 
 static struct policy_set *set;
@@ -75,8 +75,9 @@ static int op_exec(void *ctx, const struct jail_exec *m, struct broker_call *c, 
 	(void)ctx;
 	(void)e;
 	root.calls++;
-	root.bad += c->exec_fd < 0 ||
-	            (m->flags & ~(JAIL_MAKE_TTY | JAIL_MAKE_ROOT | JAIL_MAKE_PROGRAM));
+	root.bad +=
+	        c->exec_fd < 0 || (m->flags & ~(JAIL_MAKE_TTY | JAIL_MAKE_ROOT | JAIL_MAKE_PROGRAM |
+	                                              JAIL_MAKE_ACP | JAIL_MAKE_SECRETS));
 	return 0;
 }
 
@@ -128,6 +129,34 @@ static int op_socket(void *ctx, const struct jail_socket *m, struct broker_call 
 	return op_jail(ctx, m->jail, e);
 }
 
+static int op_claim(void *ctx, const struct jail_claim *m, struct err *e)
+{
+	root.bad += !id_valid(m->session, "ses") || !id_valid(m->run, "run");
+	return op_jail(ctx, m->jail, e);
+}
+
+static int op_snapshot(
+        void *ctx, const struct jail_snapshot_ask *m, struct broker_call *c, struct err *e)
+{
+	bool list = m->op == JAIL_SNAPSHOT_LIST, create = m->op == JAIL_SNAPSHOT_CREATE;
+	root.bad += m->op >= JAIL_SNAPSHOT_OPS || !(name_valid(m->name) || (list && !m->name[0])) ||
+	            create != id_valid(m->session, "ses");
+	return op_call(ctx, c, e);
+}
+
+static int op_hook(void *ctx, const struct jail_hook *m, struct broker_call *c, struct err *e)
+{
+	root.bad += m->hook >= set->config.nwebhooks || !jail_hook_id_ok(m->id) || c->exec_fd < 0;
+	return op_call(ctx, c, e);
+}
+
+static int op_object(void *ctx, const struct jail_object *m, struct broker_call *c, struct err *e)
+{
+	root.bad += m->op >= JAIL_OBJECT_OPS || !jail_object_key_ok(m->key) ||
+	            (m->op == JAIL_OBJECT_PUT) != (c->exec_fd >= 0);
+	return op_call(ctx, c, e);
+}
+
 static const struct broker_ops ops = {
         .hello = op_call,
         .make = op_make,
@@ -143,6 +172,11 @@ static const struct broker_ops ops = {
         .adopt = op_call,
         .stdin_end = op_jail,
         .socket = op_socket,
+        .rest = op_jail_call,
+        .claim = op_claim,
+        .snapshot = op_snapshot,
+        .hook = op_hook,
+        .object = op_object,
 };
 
 /* ---- what is sent ---- */
@@ -152,7 +186,9 @@ static void make_set(void)
 	set = xcalloc(1, sizeof(*set) + POLICIES * sizeof(struct policy));
 	set->magic = POLICY_SET_MAGIC;
 	set->count = POLICIES;
-	set->generation = 3;
+	set->generation = GENERATION;
+	set->config.nwebhooks = WEBHOOKS;
+	set->config.bucket.on = 1;
 	for (int i = 0; i < POLICIES; i++) {
 		struct policy *p = &set->policies[i];
 		strcpy(p->name, i ? "other" : "default");
@@ -173,7 +209,7 @@ static int exec_memfd(void)
 
 static struct jail_make good_make(void)
 {
-	struct jail_make m = {.policy_generation = 3,
+	struct jail_make m = {.policy_generation = GENERATION,
 	        .policy = 1,
 	        .flags = JAIL_MAKE_EXEC | JAIL_MAKE_SESSION,
 	        .narrow = {.memory_bytes = 1 << 20},
@@ -188,6 +224,21 @@ static struct jail_make good_make(void)
 	return m;
 }
 
+static struct jail_hook good_hook(void)
+{
+	return (struct jail_hook){.policy_generation = GENERATION, .hook = 1, .id = "ses_1-22"};
+}
+
+static struct jail_object good_object(enum jail_object_op op)
+{
+	return (struct jail_object){.policy_generation = GENERATION,
+	        .number = 5,
+	        .op = op,
+	        .bytes = 4,
+	        .type = "text/plain; charset=utf-8",
+	        .key = "ses_a/run_b/out/x"};
+}
+
 union any {
 	struct msg_head head;
 	struct jail_simple simple;
@@ -196,6 +247,10 @@ union any {
 	struct jail_signal signal;
 	struct jail_session session;
 	struct jail_socket socket;
+	struct jail_claim claim;
+	struct jail_snapshot_ask snapshot;
+	struct jail_hook hook;
+	struct jail_object object;
 	char bytes[MSG_MAX];
 };
 
@@ -220,7 +275,28 @@ static const struct expect {
         {JAIL_ADOPT, sizeof(struct jail_simple), 0, 0, false, false},
         {JAIL_STDIN_END, sizeof(struct jail_simple), 0, 0, false, true},
         {JAIL_SOCKET, sizeof(struct jail_socket), 0, 0, false, true},
+        {JAIL_REST, sizeof(struct jail_simple), 0, 0, false, false},
+        {JAIL_CLAIM, sizeof(struct jail_claim), 0, 0, false, false},
+        {JAIL_SNAPSHOT, sizeof(struct jail_snapshot_ask), 0, 0, false, false},
+        {JAIL_HOOK, sizeof(struct jail_hook), 1, 1, false, false},
+        {JAIL_OBJECT, sizeof(struct jail_object), 0, 1, false, false},
+        {JAIL_ALIVE, sizeof(struct jail_simple), 0, 0, false, true},
 };
+
+static struct jail_claim good_claim(void)
+{
+	struct jail_claim m = {.jail = 7};
+	strcpy(m.session, session_id);
+	strcpy(m.run, "run_01jd0000000000000000000000");
+	return m;
+}
+
+static struct jail_snapshot_ask good_snapshot(void)
+{
+	struct jail_snapshot_ask m = {.op = JAIL_SNAPSHOT_CREATE, .name = "base"};
+	strcpy(m.session, session_id);
+	return m;
+}
 
 static void fill(union any *m, const struct expect *x)
 {
@@ -231,8 +307,16 @@ static void fill(union any *m, const struct expect *x)
 		m->signal = (struct jail_signal){.jail = 7, .exec = 1, .sig = 15};
 	else if (x->type == JAIL_SOCKET)
 		m->socket = (struct jail_socket){.jail = 7, .port = 3000};
+	else if (x->type == JAIL_HOOK)
+		m->hook = good_hook();
+	else if (x->type == JAIL_OBJECT)
+		m->object = good_object(JAIL_OBJECT_DELETE);
+	else if (x->type == JAIL_SNAPSHOT)
+		m->snapshot = good_snapshot();
 	else if (x->type == JAIL_SESSION_DELETE)
 		strcpy(m->session.session, session_id);
+	else if (x->type == JAIL_CLAIM)
+		m->claim = good_claim();
 	else
 		m->simple.jail = 7;
 	m->head = (struct msg_head){.magic = MSG_MAGIC,
@@ -292,7 +376,10 @@ static void test_table(void)
 					                            ? x->drain
 					                            : x->type != JAIL_HELLO);
 					wrong += v != (on_table ? BROKER_REPLY : BROKER_VIOLATION);
-					wrong += root.calls != (done ? 1u : 0u);
+					/* Of an object's file this is none. */
+					bool asks = done && x->type != JAIL_ALIVE &&
+					            (x->type != JAIL_OBJECT || nfds == 0);
+					wrong += root.calls != (asks ? 1u : 0u);
 					wrong += on_table && call.reply.head.req != 99;
 					wrong += on_table && !done &&
 					         call.reply.err.code != -ESHUTDOWN;
@@ -355,7 +442,8 @@ static void test_later(void)
 	root.later = true;
 	for (size_t i = 0; i < ARRAY_LEN(expects); i++) {
 		const struct expect *x = &expects[i];
-		bool slow = x->type == JAIL_RELOAD || x->type == JAIL_SESSION_DELETE;
+		bool slow = x->type == JAIL_RELOAD || x->type == JAIL_SESSION_DELETE ||
+		            x->type == JAIL_SNAPSHOT;
 		if (!slow && x->type != JAIL_DOCTOR)
 			continue;
 		union any m;
@@ -406,20 +494,164 @@ static void test_mutations(void)
 	ok(fd_count() == before, "no descriptor is left");
 }
 
-static int make_code(const struct jail_make *m, int fd)
+static int code_of(union any *m, unsigned type, size_t size, int fd)
 {
 	struct broker b;
 	in_phase(&b, BROKER_SERVE);
-	union any any = {.make = *m};
-	any.head = (struct msg_head){.type = JAIL_MAKE, .size = sizeof(*m), .req = 1};
+	m->head = (struct msg_head){.type = (uint16_t)type, .size = (uint32_t)size, .req = 1};
 	int fds[MSG_FDS] = {fd, -1, -1, -1, -1, -1, -1, -1};
 	struct broker_call call;
 	struct err e = {0};
-	if (broker_receive(&b, &any, sizeof(*m), fds, &call, &e) != BROKER_REPLY)
+	if (broker_receive(&b, m, size, fds, &call, &e) != BROKER_REPLY)
 		return -EPROTO;
 	if (call.reply.err.code < 0)
 		printf("# %s\n", call.reply.err.text);
 	return call.reply.err.code;
+}
+
+static int make_code(const struct jail_make *m, int fd)
+{
+	union any any = {.make = *m};
+	return code_of(&any, JAIL_MAKE, sizeof(*m), fd);
+}
+
+static int hook_code(const struct jail_hook *m, int fd)
+{
+	union any any = {.hook = *m};
+	return code_of(&any, JAIL_HOOK, sizeof(*m), fd);
+}
+
+static int snapshot_code(const struct jail_snapshot_ask *m)
+{
+	union any any = {.snapshot = *m};
+	return code_of(&any, JAIL_SNAPSHOT, sizeof(*m), -1);
+}
+
+static void test_snapshot_fields(void)
+{
+	static const char *const names[] = {"", "../x", "a/b", "A", ".x", "-", "a b"};
+	struct jail_snapshot_ask m = good_snapshot();
+	ok(snapshot_code(&m) == 0, "a good SNAPSHOT");
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		m = good_snapshot();
+		memset(m.name, 0, sizeof(m.name));
+		strcpy(m.name, names[i]);
+		ok(snapshot_code(&m) == -EINVAL, "a name that is none ('%s')", names[i]);
+	}
+	memset(m.name, 'a', sizeof(m.name));
+	ok(snapshot_code(&m) == -EINVAL, "a name without end");
+	m = good_snapshot();
+	m.op = JAIL_SNAPSHOT_OPS;
+	ok(snapshot_code(&m) == -EINVAL, "an operation that is none");
+	m = good_snapshot();
+	m.flags = 2;
+	ok(snapshot_code(&m) == -EINVAL, "an unknown flag");
+	m = good_snapshot();
+	strcpy(m.session, "ses_../../etc");
+	ok(snapshot_code(&m) == -EINVAL, "not a session");
+	m = good_snapshot();
+	m.op = JAIL_SNAPSHOT_REMOVE;
+	ok(snapshot_code(&m) == -EINVAL, "a session where none is meant");
+	memset(m.session, 0, sizeof(m.session));
+	ok(snapshot_code(&m) == 0, "one is removed by its name");
+	m.op = JAIL_SNAPSHOT_LIST;
+	m.name[0] = '\0';
+	ok(snapshot_code(&m) == 0, "all are listed without one");
+	struct jail_make make = good_make();
+	strcpy(make.snapshot, "base");
+	ok(make_code(&make, exec_memfd()) == 0, "a MAKE of a session that starts from one");
+	strcpy(make.snapshot, "../base");
+	ok(make_code(&make, exec_memfd()) == -EINVAL, "from none");
+	make = good_make();
+	strcpy(make.template, "app");
+	ok(make_code(&make, exec_memfd()) == 0, "with a template");
+	strcpy(make.template, "/etc");
+	ok(make_code(&make, exec_memfd()) == -EINVAL, "which is a name, never a path");
+}
+
+static void test_hook_fields(void)
+{
+	static char large[JAIL_HOOK_BODY + 1];
+	struct jail_hook m = good_hook();
+	ok(hook_code(&m, fd_sealed_memfd("x", "{}", 2)) == 0, "a good HOOK");
+	ok(hook_code(&m, fd_sealed_memfd("x", large, JAIL_HOOK_BODY)) == 0, "the largest body");
+	ok(hook_code(&m, fd_sealed_memfd("x", large, sizeof(large))) == -E2BIG, "a larger one");
+	ok(hook_code(&m, fd_sealed_memfd("x", "", 0)) == -E2BIG, "none");
+	ok(hook_code(&m, memfd_create("x", MFD_CLOEXEC)) == -EINVAL, "one that may still change");
+	ok(hook_code(&m, open("/dev/null", O_RDONLY | O_CLOEXEC)) == -EINVAL, "no memfd");
+	m.policy_generation++;
+	ok(hook_code(&m, fd_sealed_memfd("x", "{}", 2)) == -ESTALE, "a stale generation");
+	m = good_hook();
+	m.hook = WEBHOOKS;
+	ok(hook_code(&m, fd_sealed_memfd("x", "{}", 2)) == -EINVAL, "a webhook out of range");
+	static const char *const ids[] = {"", "a b", "a\r\nX: y", "a.b", "a/b"};
+	for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
+		m = good_hook();
+		memset(m.id, 0, sizeof(m.id));
+		strcpy(m.id, ids[i]);
+		ok(hook_code(&m, fd_sealed_memfd("x", "{}", 2)) == -EINVAL, "an id that is none");
+	}
+	memset(m.id, 'a', sizeof(m.id));
+	ok(hook_code(&m, fd_sealed_memfd("x", "{}", 2)) == -EINVAL, "an id without end");
+}
+
+static int object_code(const struct jail_object *m, int fd)
+{
+	union any any = {.object = *m};
+	return code_of(&any, JAIL_OBJECT, sizeof(*m), fd);
+}
+
+/* Of four bytes. */
+static int artifact(int flags)
+{
+	char path[] = "/tmp/broker-XXXXXX";
+	int fd = mkstemp(path);
+	must(fd >= 0 && write(fd, "1234", 4) == 4, "a file");
+	fd_close(fd);
+	fd = open(path, flags | O_CLOEXEC);
+	(void)unlink(path);
+	return fd;
+}
+
+static void test_object_fields(void)
+{
+	static const char *const keys[] = {"", "x", "ses_a", "ses_a/run_b", "ses_a/run_b/",
+	        "ses_a/x/y", "run_b/ses_a/x", "ses_a/run_b/../x", "ses_a/run_b/./x",
+	        "ses_a//run_b/x", "/ses_a/run_b/x", "ses_a/run_b/x/..", "other/ses_a/run_b/x"};
+	struct jail_object m = good_object(JAIL_OBJECT_PUT);
+	ok(object_code(&m, artifact(O_RDONLY)) == 0, "a good OBJECT");
+	ok(object_code(&m, -1) == -EINVAL, "one without a file");
+	ok(object_code(&m, artifact(O_RDWR)) == -EINVAL, "one of a file that can be written");
+	ok(object_code(&m, open("/dev/null", O_RDONLY | O_CLOEXEC)) == -EINVAL, "of no file");
+	m.bytes = 5;
+	ok(object_code(&m, artifact(O_RDONLY)) == -EINVAL, "of one that is shorter");
+	m = good_object(JAIL_OBJECT_LINK);
+	ok(object_code(&m, -1) == 0, "a link");
+	ok(object_code(&m, artifact(O_RDONLY)) == -EINVAL, "which needs no file");
+	m.op = JAIL_OBJECT_OPS;
+	ok(object_code(&m, -1) == -EINVAL, "an operation that is none");
+	m = good_object(JAIL_OBJECT_DELETE);
+	m.number = 0;
+	ok(object_code(&m, -1) == -EINVAL, "without a number");
+	m = good_object(JAIL_OBJECT_DELETE);
+	m.policy_generation++;
+	ok(object_code(&m, -1) == -ESTALE, "a stale generation");
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+		m = good_object(JAIL_OBJECT_DELETE);
+		memset(m.key, 0, sizeof(m.key));
+		strcpy(m.key, keys[i]);
+		ok(object_code(&m, -1) == -EINVAL, "a key that is none ('%s')", keys[i]);
+	}
+	m = good_object(JAIL_OBJECT_DELETE);
+	memset(m.key + 11, 'a', sizeof(m.key) - 11);
+	ok(object_code(&m, -1) == -EINVAL, "a key without end");
+	m = good_object(JAIL_OBJECT_DELETE);
+	strcpy(m.type, "a\r\nb: c");
+	ok(object_code(&m, -1) == -EINVAL, "a type that adds a header");
+	m = good_object(JAIL_OBJECT_DELETE);
+	set->config.bucket.on = 0;
+	ok(object_code(&m, -1) == -ESTALE, "where there is no bucket");
+	set->config.bucket.on = 1;
 }
 
 static void test_make_fields(void)
@@ -445,6 +677,13 @@ static void test_make_fields(void)
 	ok(make_code(&m, exec_memfd()) == -EINVAL, "a descriptor without EXEC");
 	m.flags = JAIL_MAKE_SESSION | JAIL_MAKE_ROOT;
 	ok(make_code(&m, -1) == -EINVAL, "ROOT without EXEC");
+	m.flags = JAIL_MAKE_SESSION | JAIL_MAKE_ACP;
+	ok(make_code(&m, -1) == -EINVAL, "ACP without EXEC");
+	m.flags = JAIL_MAKE_SESSION | JAIL_MAKE_SECRETS;
+	ok(make_code(&m, -1) == -EINVAL, "SECRETS without EXEC");
+	m = good_make();
+	m.flags |= JAIL_MAKE_ACP;
+	ok(make_code(&m, exec_memfd()) == 0, "ACP with it");
 	m = good_make();
 	m.flags &= ~(uint32_t)JAIL_MAKE_SESSION;
 	ok(make_code(&m, exec_memfd()) == -EINVAL, "a session id that is not asked for");
@@ -528,6 +767,9 @@ int main(void)
 	test_hello();
 	test_later();
 	test_mutations();
+	test_hook_fields();
+	test_object_fields();
+	test_snapshot_fields();
 	test_make_fields();
 	test_paths();
 	ok(root.bad == 0, "nothing beyond the policies ever reached an operation");

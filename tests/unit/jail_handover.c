@@ -27,7 +27,9 @@ static void blank(struct daemon *d)
 	for (int i = 0; i < EGRESS_PLACES; i++)
 		service_init(&d->drains[i]);
 	list_init(&d->events);
-	d->listener.fd = d->state.dir = d->state.lock = d->state.sessions = d->state.trash = -1;
+	remote_init(&d->remote);
+	d->listener.fd = d->state.dir = d->state.lock = d->state.sessions = d->state.trash =
+	        d->state.snapshots = -1;
 	d->leases.fd = d->tree.dirfd = d->tree.workers = d->secrets = d->former_policies = -1;
 	if (poller_init(&d->poller, NULL) < 0)
 		must(0, "a poller");

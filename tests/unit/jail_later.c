@@ -46,6 +46,12 @@ static uint64_t promised(void *ctx)
 	return 0;
 }
 
+static bool used(void *ctx, const char *session)
+{
+	(void)ctx, (void)session;
+	return false;
+}
+
 /* Each of what follows goes on for so long at most. */
 static void on_time(struct alarm *a)
 {
@@ -191,6 +197,7 @@ int main(void)
 	laters_init(&laters, &poller, &disks, &reaper);
 	laters.again = again;
 	laters.promised = promised;
+	laters.used = used;
 	failing();
 	followed();
 	full();

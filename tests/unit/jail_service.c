@@ -1,6 +1,7 @@
 /* A child that cannot be told something is started anew: who waits for an answer does not wait for
  * ever. */
 #include "jail/service.h"
+#include "base/fd.h"
 #include "base/mem.h"
 #include "proto/msg.h"
 #include "tests/t.h"
@@ -8,13 +9,14 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 enum { PATIENCE_MS = 20000 };
 
 static struct poller poller;
 static struct alarm end;
-static int started, ended;
+static int started, ended, pings;
 
 static int no_fds(struct service *s, int *fds)
 {
@@ -50,8 +52,17 @@ static void stop(struct alarm *a)
 }
 
 static const char *const sleeper[] = {"sleep", "1000", NULL};
-static const struct service_ops ops = {
-        .fds = no_fds, .started = on_started, .message = on_message, .ended = on_ended};
+static void on_ping(struct service *s)
+{
+	(void)s;
+	pings++;
+}
+
+static const struct service_ops ops = {.fds = no_fds,
+        .started = on_started,
+        .message = on_message,
+        .ended = on_ended,
+        .ping = on_ping};
 
 static void begin(struct service *s)
 {
@@ -110,6 +121,32 @@ static void test_refused(void)
 	service_done(&s);
 }
 
+/* A word through the child's own end, which the child leaves alone. */
+static void say(const struct service *s)
+{
+	auto_close int pidfd = (int)syscall(SYS_pidfd_open, s->child.pid, 0);
+	auto_close int theirs = (int)syscall(SYS_pidfd_getfd, pidfd, 3, 0);
+	struct msg_head m = {.type = 1};
+	must(msg_send(theirs, &m, sizeof(m), NULL, 0) == 0, "a word of it");
+}
+
+static void test_hung(void)
+{
+	struct service s;
+	begin(&s);
+	s.patience_ms = 200;
+	pings = 0;
+	poller.stop = false;
+	alarm_set(&poller, &end, 500);
+	must(poller_run(&poller, NULL) == 0, "the loop runs");
+	ok(started == 1 && pings == 0, "who has not said a word yet is starting");
+	say(&s);
+	wait_for_next();
+	ok(started == 2 && ended == 1 && pings == 4, "silence after it: %d pings, then the end",
+	        pings);
+	service_done(&s);
+}
+
 int main(void)
 {
 	must(poller_init(&poller, NULL) == 0, "a loop");
@@ -117,6 +154,7 @@ int main(void)
 	test_closed(false);
 	test_closed(true);
 	test_refused();
+	test_hung();
 	ok(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD, "no child is left");
 	poller_done(&poller);
 	return done();

@@ -78,8 +78,25 @@ static void test_hints(void)
 	}
 }
 
+/* Names that are nobody's outside. */
+static void test_injected(void)
+{
+	char got[ADVICE_HINT_MAX];
+	struct advice a = {ALLOW, EGRESS_PROTOCOL_DNS, "Mine.agentbox", 53, "p", ""};
+	ok(!advice_entry(&a, got) && advice_why_none(&a), "no rule helps x.agentbox: %s",
+	        advice_why_none(&a));
+	ok(advice_hint(&a, got), "but there is a way");
+	is_str(got, "add an entry with `host: mine.agentbox` to egress.inject of policy 'p'", "it");
+	a.host = "a\nb.agentbox";
+	ok(!advice_hint(&a, got), "not for what is no name");
+	ok(!advice_injectable("agentbox") && !advice_injectable(".agentbox") &&
+	                !advice_injectable("x.agentbox.example"),
+	        "and no other names");
+}
+
 int main(void)
 {
+	test_injected();
 	test_entries();
 	test_hints();
 	for (int i = 0; i < EGRESS_PROTOCOL_COUNT; i++)

@@ -86,7 +86,7 @@ static void good(void)
 	struct err e = {0};
 	must(o.code == POLICYC_OK && o.set, "compiles, confined (%d): %s", o.code, o.said);
 	ok(policy_set_check(o.set, o.size, &e) == 0, "and is believed: %s", e.text);
-	ok(o.set->count == 5 && o.set->config.max_runs == 7, "three built-ins and two files");
+	ok(o.set->count == 6 && o.set->config.max_runs == 7, "four built-ins and two files");
 	int strict = policy_find(o.set, "strict"), mine = policy_find(o.set, "mine");
 	must(strict >= 0 && mine >= 0 && policy_find(o.set, "demo") >= 0, "all are there");
 	is_str(o.set->policies[strict].source, "/etc/agentbox/policy/strict.yaml",

@@ -12,8 +12,22 @@ static void all(form_fn *fn, const char *name, const char *const *texts, bool wa
 #define FINE(fn, ...)    all(fn, #fn, (const char *const[]){__VA_ARGS__, NULL}, true)
 #define REFUSED(fn, ...) all(fn, #fn, (const char *const[]){__VA_ARGS__, NULL}, false)
 
+static void commands(void)
+{
+	static const char two[] = "/bin/a\0b", open_end[4] = {'/', 'b', '\0', 'x'};
+	char many[2 * FORM_COMMAND_ARGS + 4] = "/";
+	ok(form_command(two, sizeof(two), 2), "a path and an argument");
+	ok(form_command(two, sizeof(two), 1), "what is behind them does not matter");
+	ok(!form_command(two, sizeof(two), 0), "nothing is no command");
+	ok(!form_command(two, sizeof(two), 3), "more arguments than there are");
+	ok(!form_command(open_end, sizeof(open_end), 2), "one that does not end");
+	ok(!form_command("bin/a", 6, 1), "a program without a path");
+	ok(!form_command(many, sizeof(many), FORM_COMMAND_ARGS + 1), "too many");
+}
+
 int main(void)
 {
+	commands();
 	char longer[400];
 	memset(longer, 'a', sizeof(longer) - 1);
 	longer[0] = '/';

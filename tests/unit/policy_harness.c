@@ -1,5 +1,6 @@
 #include "policy/harness.h"
 #include "base/mem.h"
+#include "policy/harness_params.h"
 #include "tests/fixtures.h"
 
 static int notes;
@@ -50,6 +51,7 @@ static void full(void)
 	is_str(h->mcp[1].headers[0], "X-Key: abc", "their headers");
 	is_str(h->tools_allow[2], "Bash(node:*)", "a pattern");
 	ok(h->nseed == 2, "seeds");
+	ok(h->read_only && !strcmp(h->read_only[0], "data") && !h->read_only[1], "read-only paths");
 	is_str(h->seed[0].value, "{\"a\": 1}\n", "\\n in double quotes is a newline");
 	ok(h->nenv == 2, "env");
 	is_str(h->env[1].value, "3", "a number is a text there");
@@ -63,11 +65,68 @@ static void full(void)
 	printf("# %s\n", e.text);
 	notes = 0;
 	(void)!harness_unsupported(h, note, NULL, &e);
-	ok(notes == 11, "each such key is named (%d)", notes);
+	ok(notes == 2, "each such key is named (%d)", notes);
 	struct harness *again = harness_ref(h);
 	harness_unref(h);
 	is_str(again->backend, "claude", "alive while referenced");
 	harness_unref(again);
+}
+
+static void refuse(const struct harness *h, const char *name, const char *value, const char *why)
+{
+	struct err e = {0};
+	const char *names[] = {"who", name}, *values[] = {"ana", value};
+	int rc = harness_params_check(h, "", 0, names, values, name ? 2 : 0, &e);
+	ok(rc == -EINVAL && strstr(e.text, why), "refused: %s", why);
+}
+
+static void params(void)
+{
+	struct err e = {0};
+	struct harness *h = load("tests/fixtures/harness/good/full.md", &e);
+	must(h != NULL, "full.md parses: %s", e.text);
+	const char *names[] = {"who", "lang"}, *values[] = {"ana", "en"};
+	ok(harness_params_check(h, "", 0, names, values, 2, &e) == 0, "what it declares is taken");
+	ok(harness_params_check(h, "", 0, names, values, 1, &e) == 0,
+	        "without those that may lack");
+	refuse(h, NULL, NULL, "params.who: missing");
+	refuse(h, "lang", "fr", "none of de, en");
+	refuse(h, "who", "Ana", "not of the form");
+	refuse(h, "who", "ana\nx", "not of the form");
+	refuse(h, "lan", "de", "did you mean 'lang'?");
+	refuse(h, "other", "de", "it has: lang, who");
+	char longest[HARNESS_PARAM_VALUE + 2];
+	memset(longest, 'a', sizeof(longest) - 1);
+	longest[sizeof(longest) - 1] = '\0';
+	refuse(h, "who", longest, "at most 4096 bytes");
+	harness_unref(h);
+	static const char loose[] = "---\nbackend: claude\n---\nSpeak {{lang}}.";
+	h = harness_parse("p.md", loose, sizeof(loose) - 1, NULL, NULL, &e);
+	must(h != NULL, "no params: %s", e.text);
+	ok(harness_params_check(h, "", 0, names + 1, values + 1, 1, &e) == 0,
+	        "one that its text has");
+	ok(harness_params_check(h, "{{who}}", 7, names, values, 2, &e) == 0, "or the prompt");
+	refuse(h, "nobody", "x", "neither the prompt nor harness 'p' has {{");
+	harness_unref(h);
+}
+
+static void pipeline(void)
+{
+	static const char text[] =
+	        "---\nparams: { lang: {} }\npipeline:\n  - { harness: a, prompt: \"{{lang}}\" }\n"
+	        "  - { harness: b, prompt: \"{{prev.finalText}} {{lung}}\", approve: true, "
+	        "timeoutMs: 5 }\n---\n";
+	struct err e = {0};
+	notes = 0;
+	noted[0] = '\0';
+	struct harness *h = harness_parse("p.md", text, sizeof(text) - 1, note, NULL, &e);
+	must(h != NULL, "a pipeline: %s", e.text);
+	is_str(h->backend, "pipeline", "is its own backend");
+	ok(h->nsteps == 2 && !h->steps[0].approve && h->steps[1].approve, "has its steps");
+	ok(h->steps[1].timeout_ms == 5 && h->steps[0].line == 4, "and all of them");
+	ok(notes == 1 && strstr(noted, "{{lung}} stays as it is"), "a slip is noted: %s", noted);
+	ok(harness_unsupported(h, NULL, NULL, &e) == 0, "it is executed");
+	harness_unref(h);
 }
 
 static void permissions(void)
@@ -149,10 +208,12 @@ static void odd(void)
 int main(void)
 {
 	full();
+	params();
+	pipeline();
 	permissions();
 	original();
 	bundled();
 	odd();
-	ok(fixtures_each("tests/fixtures/harness/bad", bad) >= 29, "many faulty files");
+	ok(fixtures_each("tests/fixtures/harness/bad", bad) >= 43, "many faulty files");
 	return done();
 }

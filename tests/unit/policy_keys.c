@@ -123,8 +123,8 @@ int main(void)
 	refused("word: gren\n", "f:1: unknown value of 'word' 'gren' (did you mean 'green'?)");
 	refused("real: -1\n", "f:1: 'real': '-1' is not a number");
 	refused("list: []\n", "f:1: 'list' is empty");
-	refused("list: [[a]]\n", "f:1: 'entry' is a list: a text is expected");
-	refused("list: [a, ~]\n", "f:1: 'entry' has no value: a text is expected");
+	refused("list: [[a]]\n", "f:1: an entry of 'list' is a list: a text is expected");
+	refused("list: [a, ~]\n", "f:1: an entry of 'list' has no value: a text is expected");
 	refused("inner: x\n", "f:1: 'inner' is a text: a map is expected");
 	refused("inner:\n  when: 5\n",
 	        "f:2: 'when': '5' is not a time with its unit (500ms, 30s, 10m, 1h)");

@@ -22,6 +22,11 @@ static void bounds(void)
 	ok(budget_met(&r, &s) == BUDGET_COST, "a token without a price uses up any cost");
 	r.cost_micro = 0;
 	ok(budget_met(&r, &s) == -1, "where there is a bound on it");
+	r = (struct budget){.requests = 10, .tokens = 49};
+	s.sum = (struct budget){.requests = 4, .tokens = 49, .bytes = 5};
+	r = budget_rest(&r, &s);
+	ok(r.requests == 6 && r.tokens == 1 && r.bytes == 0 && r.cost_micro == 0,
+	        "what is left, and never no bound for want of it");
 	is_str(budget_kind_name(BUDGET_COST), "cost", "names");
 	is_str(budget_scope_name(BUDGET_SECRET), "secret", "of scopes too");
 }

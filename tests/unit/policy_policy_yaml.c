@@ -100,6 +100,15 @@ static void inherits(void)
 	        "from default");
 	is_str(p->description, "", "but its description");
 	const struct keys_ctx k = {.file = "x", .e = &e};
+	static const char gives[] = "secrets: {A_KEY: {env: A}, B_KEY: {env: B}}\n";
+	must(parse("x", gives, strlen(gives), p, &e) == 0, "parses: %s", e.text);
+	ok(p->ngiven == 2 && !strcmp(policy_gives(p, "B_KEY"), "B") && !policy_gives(p, "A"),
+	        "secrets that jails may have");
+	static const char *const no[] = {"secrets: {A: {env: X}, B: {env: X}}\n",
+	        "secrets: {A: {}}\n", "secrets: {a-b: {env: X}}\n", "secrets: {A: {env: 'X='}}\n",
+	        "secrets: {A: {env: A}, B: {env: B}, C: {env: C}, D: {env: D}, E: {env: E}}\n"};
+	for (size_t i = 0; i < ARRAY_LEN(no); i++)
+		ok(parse("x", no[i], strlen(no[i]), p, &e) == -EINVAL, "refused: %s", e.text);
 	ok(policy_parse(&k, "Bad Name", text, strlen(text), p) == -EINVAL, "name is checked");
 }
 

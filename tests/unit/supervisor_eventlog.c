@@ -14,6 +14,7 @@
 #include "base/mem.h"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -325,6 +326,41 @@ static void reserved(void)
 	store_close(st);
 }
 
+/* An agent that never pauses: something is hidden at each moment, and never much of it. */
+static void never_caught_up(void)
+{
+	enum { EVENTS = 100000, BEHIND = 500 };
+	static struct stats stats;
+	char db[256];
+	fresh();
+	snprintf(db, sizeof(db), "%s/db-behind", dir);
+	struct store *st = store_open(db, &stats, &e);
+	must(st != NULL, "store: %s", st ? "" : e.text);
+	struct eventlog *g = open_log(st, NULL);
+	must(eventlog_open(g, ses, &e) == 0, "open");
+	int bad = 0;
+	size_t before = mallinfo2().uordblks + mallinfo2().hblkhd;
+	for (uint64_t i = 1; i <= EVENTS; i++) {
+		bad += add(g, "y") < 0;
+		if (i > BEHIND)
+			eventlog_claimed(g, ses, i - BEHIND);
+	}
+	struct mallinfo2 m = mallinfo2();
+	size_t held = m.uordblks + m.hblkhd;
+	ok(bad == 0 && held < before + (256 << 10), "what was seen is not held: %zu bytes",
+	        held - before);
+	char want[32];
+	snprintf(want, sizeof(want), "%d %d", EVENTS - BEHIND - 1, EVENTS - BEHIND);
+	is_str(numbers(g, EVENTS - BEHIND - 1, 1 << 20), want,
+	        "what is not reserved is hidden still");
+	eventlog_claimed(g, ses, EVENTS);
+	snprintf(want, sizeof(want), "%d", EVENTS);
+	is_str(numbers(g, EVENTS, 1 << 20), want, "and seen in the end");
+	store_drain(st); /* its answers are the log's */
+	eventlog_free(g);
+	store_close(st);
+}
+
 static void many(void)
 {
 	struct eventlog *g = open_log(NULL, NULL);
@@ -345,6 +381,90 @@ static void many(void)
 	eventlog_free(g);
 }
 
+struct end_read {
+	uint64_t first, last, offset;
+};
+
+static bool end_line(void *ctx, const char *line, size_t n, uint64_t offset)
+{
+	struct end_read *x = ctx;
+	struct logline_head h;
+	if (!logline_head(line, n, &h))
+		return false;
+	if (!x->first) {
+		x->first = h.seq;
+		x->offset = offset;
+	}
+	x->last = h.seq;
+	return true;
+}
+
+/* The end of a long log, from a whole line on. */
+static void end_of_it(void)
+{
+	struct eventlog *g = open_log(NULL, NULL);
+	static char text[40001];
+	memset(text, 'x', sizeof(text) - 1);
+	fresh();
+	bool all = true;
+	for (int i = 0; i < 50; i++)
+		all &= add(g, text) == 0;
+	must(all, "two million bytes");
+	struct end_read x = {0};
+	eventlog_tail(g, ses, 400000, end_line, &x);
+	ok(x.last == 50 && x.first > 35 && x.first <= 41, "its end, from %d on", (int)x.first);
+	struct end_read whole = {0};
+	eventlog_tail(g, ses, 100 << 20, end_line, &whole);
+	ok(whole.first == 1 && whole.last == 50 && whole.offset == 0, "or all of it");
+	fresh();
+	struct end_read none = {0};
+	eventlog_tail(g, ses, 1000, end_line, &none);
+	ok(none.last == 0, "or nothing");
+	eventlog_free(g);
+}
+
+/* Old events go, and the numbers go on; also in a file whose hole is in two pieces. */
+static void test_cut(void)
+{
+	fresh();
+	struct eventlog *g = open_log(NULL, NULL);
+	char text[2048];
+	memset(text, 'x', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	for (int i = 0; i < 20; i++)
+		must(add(g, text) == 0, "%s", e.text);
+	struct eventlog_cursor behind;
+	must(eventlog_seek(g, ses, 3, &behind, &e) == 0, "%s", e.text);
+	struct stat before, after;
+	must(stat(path, &before) == 0, "stat");
+	ok(eventlog_first(g, ses) == 1, "all is there");
+	ok(eventlog_cut(g, ses, 16, &e) == 0, "cut");
+	ok(eventlog_first(g, ses) == 16, "the first one");
+	is_str(numbers(g, 0, 1 << 16), "16 17 18 19 20", "what is kept");
+	is_str(numbers(g, 17, 1 << 16), "17 18 19 20", "from within it");
+	must(stat(path, &after) == 0, "stat");
+	ok(after.st_blocks < before.st_blocks && after.st_size == before.st_size,
+	        "room is given back, offsets stay");
+	auto_buf struct buf b = BUF_INIT(1 << 20);
+	ok(eventlog_read(g, &behind, &b, 1, &e) > 0 && strstr(b.p, "\"seq\":16,"),
+	        "who read what is gone goes on behind it");
+	ok(eventlog_cut(g, ses, 10, &e) == 0 && eventlog_first(g, ses) == 16, "not back");
+	must(add(g, "y") == 0, "%s", e.text);
+	eventlog_free(g);
+	int fd = open(path, O_RDWR);
+	must(fd >= 0 && pwrite(fd, "torn old line\n", 14, 4096) == 14, "a piece of the old");
+	close(fd);
+	g = open_log(NULL, NULL);
+	is_str(numbers(g, 0, 1 << 16), "16 17 18 19 20 21", "opened anew");
+	ok(eventlog_cut(g, ses, UINT64_MAX, &e) == 0, "all");
+	is_str(numbers(g, 0, 1 << 16), "21", "the last one stays");
+	eventlog_free(g);
+	g = open_log(NULL, NULL);
+	must(add(g, "z") == 0, "%s", e.text);
+	is_str(numbers(g, 0, 1 << 16), "21 22", "so that the numbers go on");
+	eventlog_free(g);
+}
+
 int main(void)
 {
 	must(mkdtemp(dir) != NULL, "directory");
@@ -357,7 +477,10 @@ int main(void)
 	full_disk();
 	held();
 	reserved();
+	never_caught_up();
 	many();
+	end_of_it();
+	test_cut();
 	auto_free char *cmd = NULL;
 	if (asprintf(&cmd, "rm -rf %s", dir) > 0)
 		(void)!system(cmd);

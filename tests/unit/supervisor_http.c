@@ -1,4 +1,5 @@
 /* The HTTP server against raw sockets: well-behaved, broken, slow and rude clients. */
+#include "supervisor/conns.h"
 #include "supervisor/http.h"
 
 #include "base/fd.h"
@@ -8,6 +9,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -280,13 +282,13 @@ static int serve(int listen_fd)
 {
 	struct err e;
 	struct op timer = {.magic = 0};
-	struct http_service s = {NULL, on_headers, on_request, on_too_large, on_malformed};
+	struct http_service s = {NULL, on_headers, on_request, on_too_large, on_malformed, NULL};
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	signal(SIGPIPE, SIG_IGN);
 	loop = loop_new(64, &e);
 	if (!loop || loop_enable(loop, &e) < 0)
 		return 77;
-	server = http_new(loop, listen_fd, 12345, &s, &e);
+	server = http_new(loop, listen_fd, -1, 12345, &s, &e);
 	if (!server || loop_run(loop, &e) < 0)
 		return 1;
 	/* The end, as the daemon does it: what is in flight comes back, then all is freed. */
@@ -587,43 +589,88 @@ static void test_flow(int heard)
 
 static void test_crowd(void)
 {
-	enum { CROWD = LIMIT_CONNECTIONS };
-	static int fds[CROWD];
-	struct rlimit lim = {4096, 4096};
-	if (setrlimit(RLIMIT_NOFILE, &lim) < 0)
-		printf("# few descriptors\n");
+	static int fds[LIMIT_CONNECTIONS];
+	const int crowd = (int)conns_affordable(); /* as the server, which has the same limit */
 	/* One user may have three quarters of all; beyond them its longest idle ones make room. */
 	int open = 0, cut = 0;
-	for (int i = 0; i < CROWD; i++) {
+	for (int i = 0; i < crowd; i++) {
 		fds[i] = dial();
 		open += fds[i] >= 0;
 	}
-	ok(open == CROWD, "%d connections opened", open);
-	put(fds[CROWD - 1], "GET /x HTTP/1.1\r\n" H "\r\n");
-	ok(strstr(get(fds[CROWD - 1], "role="), "GET /x"), "the last one is served");
-	put(fds[CROWD / 2], "GET /x HTTP/1.1\r\n" H "\r\n");
-	ok(strstr(get(fds[CROWD / 2], "role="), "GET /x"), "and one of the middle");
-	for (int i = 0; i < CROWD; i++) {
+	ok(open == crowd, "%d connections opened", open);
+	put(fds[crowd - 1], "GET /x HTTP/1.1\r\n" H "\r\n");
+	ok(strstr(get(fds[crowd - 1], "role="), "GET /x"), "the last one is served");
+	put(fds[crowd / 2], "GET /x HTTP/1.1\r\n" H "\r\n");
+	ok(strstr(get(fds[crowd / 2], "role="), "GET /x"), "and one of the middle");
+	for (int i = 0; i < crowd; i++) {
 		char c;
 		struct pollfd p = {.fd = fds[i], .events = POLLIN};
 		cut += poll(&p, 1, i ? 0 : 5000) == 1 && recv(fds[i], &c, 1, MSG_PEEK) == 0;
 	}
-	ok(cut >= CROWD / 4 - 8 && cut <= CROWD / 4 + 8, "the oldest were cut: %d", cut);
-	for (int i = 0; i < CROWD; i++)
+	ok(cut >= crowd / 4 - 8 && cut <= crowd / 4 + 8, "the oldest were cut: %d", cut);
+	for (int i = 0; i < crowd; i++)
 		fd_close(fds[i]);
 	millis(100);
 	ok(strstr(ask("GET /x HTTP/1.1\r\n" H "\r\n", "role="), "GET /x"), "and room comes back");
 	/* All of its share busy: then there is nothing to cut. */
-	for (int i = 0; i < CROWD; i++) {
+	for (int i = 0; i < crowd; i++) {
 		fds[i] = dial();
 		put(fds[i], "GET /never HTTP/1.1\r\n" H "\r\n");
 	}
-	const char *a = get(fds[CROWD - 1], NULL);
+	const char *a = get(fds[crowd - 1], NULL);
 	ok(strstr(a, " 503 ") && strstr(a, "all busy"), "nothing idle: refused, and told why");
-	for (int i = 0; i < CROWD; i++)
+	for (int i = 0; i < crowd; i++)
 		fd_close(fds[i]);
 	millis(100);
 	ok(strstr(ask("GET /x HTTP/1.1\r\n" H "\r\n", "role="), "GET /x"), "and again");
+}
+
+/* Large heads that do not end are few at once, and cost others nothing. */
+static void test_big_heads(void)
+{
+	enum { HEADS = 520, FEW = 512, LARGE = 20 << 10 };
+	static int fds[HEADS];
+	static char head[LARGE + 1];
+	int refused = 0;
+	static const char begin[] = "GET /x HTTP/1.1\r\n" H "X: ";
+	memset(head, 'a', LARGE);
+	memcpy(head, begin, sizeof(begin) - 1);
+	for (int i = 0; i < HEADS; i++) {
+		fds[i] = dial();
+		put(fds[i], head);
+	}
+	for (int i = 0; i < HEADS; i++) {
+		struct pollfd p = {.fd = fds[i], .events = POLLIN};
+		if (poll(&p, 1, i ? 0 : 500) == 1)
+			refused += strstr(get(fds[i], "400"), "heads of more than 16 KiB") != NULL;
+	}
+	ok(refused == HEADS - FEW, "large heads that do not end: %d refused", refused);
+	ok(strstr(ask("GET /x HTTP/1.1\r\n" H "\r\n", "role="), "GET /x"), "small ones are served");
+	put(fds[0], "\r\n\r\n");
+	ok(strstr(get(fds[0], "role="), "GET /x"), "and a large one that was there before");
+	for (int i = 0; i < HEADS; i++)
+		fd_close(fds[i]);
+	millis(100);
+	auto_close int fd = dial();
+	put(fd, head);
+	put(fd, "\r\n\r\n");
+	ok(strstr(get(fd, "role="), "GET /x"), "room for them comes back");
+}
+
+/* Waits at the listener as the ring of a killed supervisor does until the kernel has taken it down:
+ * of those that wait exclusively only the first is woken, and this one takes nobody. */
+static pid_t somebody_waits(int l)
+{
+	pid_t child = fork();
+	if (child != 0)
+		return child;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	int ep = epoll_create1(EPOLL_CLOEXEC);
+	struct epoll_event ev = {.events = EPOLLIN | EPOLLET | EPOLLEXCLUSIVE};
+	if (epoll_ctl(ep, EPOLL_CTL_ADD, l, &ev) < 0)
+		_exit(1);
+	for (;;)
+		(void)epoll_wait(ep, &ev, 1, -1);
 }
 
 int main(void)
@@ -635,8 +682,12 @@ int main(void)
 	        "listen");
 	must(pipe2(p, O_CLOEXEC) == 0, "a pipe");
 	signal(SIGPIPE, SIG_IGN);
-	struct rlimit lim = {4096, 4096};
+	struct rlimit lim;
+	must(getrlimit(RLIMIT_NOFILE, &lim) == 0, "the limit of descriptors");
+	lim.rlim_cur = lim.rlim_max;
 	(void)setrlimit(RLIMIT_NOFILE, &lim);
+	pid_t other = somebody_waits(l);
+	usleep(100000); /* it is the first */
 	pid_t child = fork();
 	if (child == 0) {
 		said = p[1];
@@ -654,6 +705,7 @@ int main(void)
 	test_upgrade();
 	test_flow(p[0]);
 	test_crowd();
+	test_big_heads();
 	/* Ends with a request that waits and a stream that runs. */
 	auto_close int waits = dial();
 	put(waits, "GET /never HTTP/1.1\r\n" H "\r\n");
@@ -663,6 +715,8 @@ int main(void)
 	(void)ask("GET /quit HTTP/1.1\r\n" H "\r\n", NULL);
 	int status = -1;
 	must(waitpid(child, &status, 0) == child, "the server ends");
+	kill(other, SIGKILL);
+	(void)waitpid(other, NULL, 0);
 	ok(WIFEXITED(status) && WEXITSTATUS(status) == 0, "cleanly (%x)", status);
 	return done();
 }

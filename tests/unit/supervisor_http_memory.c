@@ -104,12 +104,13 @@ static void on_malformed(void *ctx, struct http_request *r, const struct err *e)
 static int serve(int listen_fd)
 {
 	struct err e;
-	const struct http_service s = {NULL, on_headers, on_request, on_too_large, on_malformed};
+	const struct http_service s = {
+	        NULL, on_headers, on_request, on_too_large, on_malformed, NULL};
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	loop = loop_new(64, &e);
 	if (!loop || loop_enable(loop, &e) < 0)
 		return 77;
-	struct http *server = http_new(loop, listen_fd, 12345, &s, &e);
+	struct http *server = http_new(loop, listen_fd, -1, 12345, &s, &e);
 	if (!server || loop_run(loop, &e) < 0)
 		return 1;
 	http_free(server);

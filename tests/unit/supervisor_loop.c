@@ -116,29 +116,6 @@ static void test_multishot(void)
 	fd_close(p[1]);
 }
 
-static void test_accept(void)
-{
-	struct sockaddr_un a = {.sun_family = AF_UNIX};
-	socklen_t len = sizeof(sa_family_t) + 1 + 5;
-	snprintf(a.sun_path + 1, sizeof(a.sun_path) - 1, "%05d", getpid() % 100000);
-	auto_close int l = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	must(bind(l, (struct sockaddr *)&a, len) == 0 && listen(l, 8) == 0, "a listener");
-	struct probe m = {.calls = 0};
-	loop_accept(loop, &m.op, l, on_probe);
-	for (int i = 1; i <= 3; i++) {
-		auto_close int c = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-		must(connect(c, (struct sockaddr *)&a, len) == 0, "connect %d", i);
-		run(1);
-		ok(m.res >= 0 && m.more, "accepted %d", i);
-		int flags = fcntl(m.res, F_GETFL), cloexec = fcntl(m.res, F_GETFD);
-		ok((flags & O_NONBLOCK) && (cloexec & FD_CLOEXEC), "as it should be born");
-		fd_close(m.res);
-	}
-	loop_cancel(loop, &m.op);
-	run(1);
-	ok(!m.op.inflight, "no more");
-}
-
 /* Far more than the ring has entries, queued in one go. */
 static void test_many(void)
 {
@@ -289,7 +266,6 @@ int main(void)
 	test_time();
 	test_cancel_read();
 	test_multishot();
-	test_accept();
 	test_many();
 	test_owner();
 	/* The first turn waits for something: give it that. */

@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <time.h>
 
 /* ---- lines ---- */
 
@@ -51,8 +52,10 @@ static void feed_by(const char *text, size_t len, size_t chunk, size_t line_max,
 
 static void lines(void)
 {
-	static const char text[] = "one\n\ntwo \xff\xfe\nwith\0nul\nlast";
-	static const char want[] = "=one|=|=two \xff\xfe|=with\0nul|=last|";
+	static const char text[] =
+	        "one\n\ntwo \xff\xfe\nwith\0nul\nsep \xe2\x80\xa8\xc2\x85\r\v\f.\nlast";
+	static const char want[] =
+	        "=one|=|=two \xff\xfe|=with\0nul|=sep \xe2\x80\xa8\xc2\x85\r\v\f.|=last|";
 	int bad = 0;
 	for (size_t chunk = 1; chunk <= sizeof(text); chunk++) {
 		feed_by(text, sizeof(text) - 1, chunk, LIMIT_LINE, LIMIT_RAW_PIECE);
@@ -107,6 +110,7 @@ static void floods(void)
 static struct loop *loop;
 static size_t got_lines, got_bytes, drained, batches, batched_lines;
 static bool hold;
+static int slow_us;
 static struct op guard;
 
 static void on_line(void *ctx, enum pump_stream s, const char *p, size_t n, bool whole)
@@ -115,6 +119,9 @@ static void on_line(void *ctx, enum pump_stream s, const char *p, size_t n, bool
 	(void)s;
 	note(NULL, p, n, whole);
 	got_lines++;
+	int64_t until = slow_us ? clock_mono_us() + slow_us : 0;
+	while (slow_us && clock_mono_us() < until)
+		; /* what an event costs */
 }
 
 /* What a journal would hold: the reads, each with its stream and length. */
@@ -351,6 +358,123 @@ static void replayed(void)
 		close(theirs[i]);
 }
 
+/* ---- many short lines ---- */
+
+enum { SHORT = 5000, LINE_US = 50 };
+
+static struct op ticker;
+static int64_t last_us, longest_us; /* of our processor time: others have theirs */
+
+static int64_t used_us(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return t.tv_sec * 1000000LL + t.tv_nsec / 1000;
+}
+
+static void on_tick(struct op *op, int res, uint32_t flags)
+{
+	(void)op;
+	(void)res;
+	(void)flags;
+	int64_t now = used_us();
+	longest_us = now - last_us > longest_us ? now - last_us : longest_us;
+	last_us = now;
+	loop_timeout(loop, &ticker, 1, on_tick);
+}
+
+static void ticks(bool on)
+{
+	longest_us = 0;
+	last_us = used_us();
+	if (on)
+		loop_timeout(loop, &ticker, 1, on_tick);
+	else
+		loop_cancel(loop, &ticker);
+}
+
+/* A pump with SHORT lines in its stdout and one in its stderr, until some of them are told. */
+static struct pump *flooded(int ours[3], int theirs[3])
+{
+	static char text[3 * SHORT + 1];
+	for (int i = 0; i < SHORT; i++)
+		memcpy(text + 3 * i, "{}\n", 3);
+	pipes_of(ours, theirs);
+	forget();
+	drained = batches = got_lines = 0;
+	must(fd_write_all(theirs[1], text, 3 * SHORT) == 0, "its output");
+	slow_us = LINE_US;
+	struct pump *p = pump_new(loop, ours, &calls, NULL);
+	for (int i = 0; i < 1000 && got_lines == 0; i++)
+		run_for(1);
+	must(fd_write_all(theirs[2], "bad\n", 4) == 0, "its errors");
+	return p;
+}
+
+static void end_flood(struct pump *p, int theirs[3])
+{
+	slow_us = 0;
+	pump_close(p);
+	run_for(20);
+	for (int i = 0; i < 3; i++)
+		fd_close(take_fd(theirs[i]));
+}
+
+static void fair(void)
+{
+	int ours[3], theirs[3];
+	ticks(true);
+	struct pump *p = flooded(ours, theirs);
+	ok(got_lines > 0 && got_lines < SHORT, "a read of %d lines is told in parts: %zu", SHORT,
+	        got_lines);
+	fd_close(take_fd(theirs[1]));
+	fd_close(take_fd(theirs[2]));
+	run_for(20000);
+	int64_t most = longest_us;
+	ticks(false);
+	/* All at once it would be 250 ms. */
+	ok(most < 50000, "others have their turn after %lld ms", (long long)most / 1000);
+	ok(drained == 1 && got_lines == SHORT + 1 && strstr(log_text, "=bad|") != NULL,
+	        "all of them are told: %zu", got_lines);
+	ok(log_text[log_len - 2] == 'd' && batches == 4, "in the order of the reads: %zu batches",
+	        batches);
+	end_flood(p, theirs);
+}
+
+static void in_parts(void)
+{
+	int ours[3], theirs[3];
+	struct pump *p = flooded(ours, theirs);
+	ok(got_lines < SHORT && !pump_idle(p), "while lines are untold it is not idle");
+	pump_settle(p);
+	ok(got_lines == SHORT && batches == 1, "settled: all are told, one batch");
+	run_for(50);
+	ok(got_lines == SHORT + 1 && pump_idle(p), "and it goes on");
+	end_flood(p, theirs);
+
+	p = flooded(ours, theirs);
+	pump_give_up(p);
+	ok(!pump_drained(p), "what was read is told before it is given up");
+	run_for(20000);
+	ok(drained == 1 && got_lines == SHORT, "and what was not read is not: %zu", got_lines);
+	end_flood(p, theirs);
+
+	p = flooded(ours, theirs);
+	pump_hold(p);
+	size_t then = got_lines;
+	run_for(50);
+	ok(got_lines == then && then < SHORT, "on hold nothing more is told");
+	pump_go(p);
+	run_for(1000);
+	ok(got_lines == SHORT + 1, "and then the rest");
+	end_flood(p, theirs);
+
+	p = flooded(ours, theirs);
+	then = got_lines;
+	end_flood(p, theirs);
+	ok(got_lines == then, "closed: nobody is told any more");
+}
+
 int main(void)
 {
 	struct err e;
@@ -364,6 +488,8 @@ int main(void)
 	pumped();
 	given_up();
 	replayed();
+	fair();
+	in_parts();
 	ok(fd_count() == before, "no descriptor is left: %d, %d", before, fd_count());
 	return done();
 }

@@ -78,6 +78,43 @@ static void test_table(void)
 	}
 }
 
+static bool below(const struct route *r, const char *prefix)
+{
+	return strncmp(r->pattern, prefix, strlen(prefix)) == 0;
+}
+
+/* Whoever adds a route says how keys see it; what has a run or a session in its path is decided by
+ * that before its handler is called. */
+static void test_scopes(void)
+{
+	size_t n;
+	const struct route *t = routes_table(&n);
+	for (size_t i = 0; i < n; i++) {
+		const char *scope = scope_name(t[i].scope);
+		const char *named = strchr(t[i].pattern, '{');
+		ok(scope != NULL, "%s %s says how keys see it", t[i].method, t[i].pattern);
+		if (!scope)
+			continue;
+		if (t[i].role == AUTH_ROOT)
+			is_str(scope, "operator", "%s %s: root's is for no key", t[i].method,
+			        t[i].pattern);
+		if (t[i].scope == SCOPE_OPEN)
+			ok(t[i].role == AUTH_NONE && !named, "%s is open to all", t[i].pattern);
+		if (below(&t[i], "/v1/runs/{"))
+			is_str(scope, "run", "%s %s: by its run", t[i].method, t[i].pattern);
+		if (below(&t[i], "/v1/sessions/{"))
+			ok(t[i].scope == SCOPE_SESSION || t[i].scope == SCOPE_EVENTS ||
+			                t[i].scope == SCOPE_OPERATOR,
+			        "%s %s: by its session", t[i].method, t[i].pattern);
+		if (named)
+			ok(t[i].scope != SCOPE_VIEW && t[i].scope != SCOPE_BODY,
+			        "%s %s: by the name in its path", t[i].method, t[i].pattern);
+		if (strcmp(t[i].method, "GET") != 0 && t[i].scope != SCOPE_OPERATOR)
+			ok(t[i].verb != APIKEY_VERB_READ, "%s %s is not reading", t[i].method,
+			        t[i].pattern);
+	}
+}
+
 static void test_document(void)
 {
 	struct err e;
@@ -115,6 +152,7 @@ int main(void)
 {
 	test_match();
 	test_table();
+	test_scopes();
 	test_document();
 	return done();
 }

@@ -2,6 +2,7 @@
 #include "supervisor/run.h"
 
 #include "supervisor/runner.h"
+#include "supervisor/runs_private.h"
 #include "tests/t.h"
 
 static bool reach[RUN_STATE_COUNT];
@@ -28,7 +29,8 @@ static bool leads_to_done(enum run_state s)
 /* Every way to SAVING from a state in which a jail exists must give the jail back. */
 static bool has_jail(enum run_state s)
 {
-	return s != RUN_STATE_QUEUED && s != RUN_STATE_MAKING && s != RUN_STATE_UNMAKING;
+	return s != RUN_STATE_QUEUED && s != RUN_STATE_PAUSED && s != RUN_STATE_MAKING &&
+	       s != RUN_STATE_UNMAKING;
 }
 
 static void rows(enum run_state s)
@@ -45,7 +47,8 @@ static void rows(enum run_state s)
 			ok(r->effects & RUN_EFFECT_BIT(RUN_EFFECT_SAVE), "%s, %s: saves", from,
 			        event);
 		if (r->to == RUN_STATE_SAVING && has_jail(s) && !ending)
-			ok(r->effects & RUN_EFFECT_BIT(RUN_EFFECT_RELEASE),
+			ok(r->effects & (RUN_EFFECT_BIT(RUN_EFFECT_RELEASE) |
+			                        RUN_EFFECT_BIT(RUN_EFFECT_KEEP)),
 			        "%s, %s: gives the jail back", from, event);
 		if (r->to == RUN_STATE_KILLING)
 			ok(r->effects & RUN_EFFECT_BIT(RUN_EFFECT_KILL), "%s, %s: kills", from,
@@ -76,12 +79,15 @@ int main(void)
 	for (int f = 0; f < RUN_EFFECT_COUNT; f++) {
 		ok(runner_performs((enum run_effect)f), "'%s' has a performer",
 		        run_effect_name((enum run_effect)f));
+		ok(runs_step_effects[f] != NULL, "'%s' of a pipeline has one",
+		        run_effect_name((enum run_effect)f));
 		ok(used & RUN_EFFECT_BIT(f), "'%s' is asked for by a row",
 		        run_effect_name((enum run_effect)f));
 	}
 	/* Whoever asks to end is heard wherever a run can last. */
-	static const enum run_state lasting[] = {RUN_STATE_QUEUED, RUN_STATE_MAKING,
-	        RUN_STATE_SEEDING, RUN_STATE_STARTING, RUN_STATE_RUNNING, RUN_STATE_STOPPING};
+	static const enum run_state lasting[] = {RUN_STATE_QUEUED, RUN_STATE_PAUSED,
+	        RUN_STATE_MAKING, RUN_STATE_SEEDING, RUN_STATE_STARTING, RUN_STATE_RUNNING,
+	        RUN_STATE_STOPPING, RUN_STATE_RESTING, RUN_STATE_VERIFYING};
 	for (size_t i = 0; i < sizeof(lasting) / sizeof(lasting[0]); i++) {
 		ok(run_rule(lasting[i], RUN_EVENT_CANCEL), "cancel counts in %s",
 		        run_state_name(lasting[i]));

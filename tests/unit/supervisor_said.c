@@ -9,6 +9,8 @@ static bool same(const struct said *a, const struct said *b)
 {
 	return a->what == b->what && a->answer == b->answer && a->by_harness == b->by_harness &&
 	       a->uid == b->uid && strcmp(a->id, b->id) == 0 && !a->text == !b->text &&
+	       a->remote == b->remote && !a->key == !b->key &&
+	       (!a->key || strcmp(a->key, b->key) == 0) &&
 	       (!a->text || (a->len == b->len && memcmp(a->text, b->text, a->len) == 0));
 }
 
@@ -20,6 +22,9 @@ static void journal(void)
 	        {.what = SAID_REPLY, .uid = 7, .id = "q", .text = "", .len = 0},
 	        {.what = SAID_REPLY, .by_harness = true, .id = "q"},
 	        {.what = SAID_INPUT, .uid = 4294967295u, .id = "", .text = "a\nb", .len = 3},
+	        {.what = SAID_INPUT, .remote = true, .key = "ci", .id = "", .text = "a", .len = 1},
+	        {.what = SAID_REPLY, .uid = 5, .key = "ci", .id = "q", .text = "", .len = 0},
+	        {.what = SAID_ANSWER, .remote = true, .key = "k", .id = "p"},
 	};
 	for (size_t i = 0; i < ARRAY_LEN(all); i++) {
 		auto_buf struct buf b = BUF_INIT(4096);
@@ -59,6 +64,15 @@ static void retold(void)
 	told(&s, "\"permissionId\":\"p\",\"answer\":\"once\",\"by\":\"user\"",
 	        "\"permissionId\":\"p\",\"answer\":\"once\",\"by\":\"user\",\"uid\":1000",
 	        "a person has a number");
+	s.key = "ci";
+	told(&s, "\"answer\":\"once\",\"by\":\"user\",\"key\":\"agents\"",
+	        "\"answer\":\"once\",\"by\":\"user\",\"uid\":1000,\"key\":\"ci\"", "and a key");
+	s.remote = true;
+	told(&s, "\"answer\":\"once\",\"by\":\"user\"",
+	        "\"answer\":\"once\",\"by\":\"user\",\"key\":\"ci\"", "or over TCP that alone");
+	char who[32];
+	said_who(&s, who, sizeof(who));
+	is_str(who, "key ci", "in a sentence");
 	s = (struct said){.by_harness = true, .id = "p", .text = "too \"late\"", .len = 10};
 	told(&s, "\"answer\":\"deny\",\"by\":\"user\",\"reason\":\"x\"",
 	        "\"answer\":\"deny\",\"by\":\"harness\",\"reason\":\"too \\\"late\\\"\"",

@@ -212,7 +212,7 @@ static void supervisor(int listen_fd, int sock)
 	d.policies = policies_new();
 	d.jails = jails_new(&d, sock, &calls);
 	jails_start(d.jails);
-	d.http = http_new(d.loop, listen_fd, getgid(), &s, &e);
+	d.http = http_new(d.loop, listen_fd, -1, getgid(), &s, &e);
 	_exit(d.http && loop_run(d.loop, &e) == 0 ? 0 : 1);
 }
 

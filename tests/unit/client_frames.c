@@ -1,4 +1,4 @@
-#include "abctl/frames.h"
+#include "client/frames.h"
 #include "tests/t.h"
 
 #include <stdbool.h>

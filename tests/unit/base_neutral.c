@@ -1,4 +1,4 @@
-#include "abctl/neutral.h"
+#include "base/neutral.h"
 #include "tests/t.h"
 
 #include <stdbool.h>
@@ -56,8 +56,32 @@ static void every_byte(void)
 	ok(harmless, "no pair of bytes gives a control character");
 }
 
+static void word(const char *in, const char *want)
+{
+	auto_buf struct buf b = BUF_INIT(4096);
+	bool can = neutral_word(&b, in);
+	ok(can == (want != NULL) && (!want || strcmp(b.p, want) == 0), "as one word: %s",
+	        want ? want : "nothing");
+}
+
+static void test_words(void)
+{
+	word("toolu_01-x", "toolu_01-x");
+	word("two words", "'two words'");
+	word("x; rm $(id)", "'x; rm $(id)'");
+	word("it's", "'it'\\''s'");
+	word("-x", "-- -x");
+	word("-x y", "-- '-x y'");
+	word("~/x", "'~/x'");
+	word("", NULL);
+	word("a\nb", NULL);
+	word("\x1b[2J", NULL);
+	word("\xff", NULL);
+}
+
 int main(void)
 {
+	test_words();
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		auto_buf struct buf text = BUF_INIT(4096), line = BUF_INIT(4096);
 		neutral_text(&text, rows[i].in, strlen(rows[i].in));
