@@ -243,7 +243,7 @@ static void hostile_numbers(void)
 {
 	static const uint64_t jails[] = {0, 1, 4095, 4096, 4097, 1ull << 32, ~0ull};
 	static const unsigned types[] = {
-	        JAIL_KILL, JAIL_WORKER, JAIL_RELEASE, JAIL_STATS, JAIL_STDIN_END};
+	        JAIL_KILL, JAIL_WORKER, JAIL_RELEASE, JAIL_STATS, JAIL_STDIN_END, JAIL_REST};
 	int good = 1;
 	struct jail_reply r;
 	for (size_t i = 0; i < ARRAY_LEN(jails); i++) {
@@ -255,6 +255,10 @@ static void hostile_numbers(void)
 		good &= ask(&x, sizeof(x), JAIL_EXEC, 1, &r) == 0 && r.err.code == -ENOENT;
 		struct jail_socket p = {.jail = jails[i], .port = 3000};
 		good &= ask(&p, sizeof(p), JAIL_SOCKET, 0, &r) == 0 && r.err.code == -ENOENT;
+		struct jail_claim c = {.jail = jails[i]};
+		strcpy(c.session, "ses_01jd0000000000000000000000");
+		strcpy(c.run, "run_01jd0000000000000000000000");
+		good &= ask(&c, sizeof(c), JAIL_CLAIM, 0, &r) == 0 && r.err.code == -ENOENT;
 		struct jail_signal s = {.jail = jails[i], .exec = 1, .sig = 9};
 		good &= ask(&s, sizeof(s), JAIL_SIGNAL, 0, &r) == 0 && r.err.code == -ENOENT;
 	}
@@ -309,16 +313,54 @@ static void one_jail(void)
 	end_jail(jail);
 }
 
+static bool make_for_run(struct jail_make *m, struct jail_reply *r)
+{
+	strcpy(m->run, "run_01jd0000000000000000000000");
+	if (ask(m, sizeof(*m), JAIL_MAKE, 1, r) >= 0 && r->err.code >= 0)
+		return true;
+	say(0, "a MAKE for a run works: %s", r->err.text);
+	return false;
+}
+
+/* Only one that rests is claimed, for its own session; what rests is in nobody's way. */
+static void resting_jail(void)
+{
+	struct jail_make m = good_make();
+	struct jail_reply r;
+	if (!make_for_run(&m, &r))
+		return;
+	struct jail_simple simple = {.jail = r.jail};
+	struct jail_claim c = {.jail = r.jail};
+	strcpy(c.session, m.session);
+	strcpy(c.run, "run_01jd0000000000000000000001");
+	say(ask(&c, sizeof(c), JAIL_CLAIM, 0, &r) == 0 && r.err.code == -EPERM,
+	        "a jail that does not rest is not claimed");
+	say(ask(&simple, sizeof(simple), JAIL_REST, 0, &r) == 0 && r.err.code == 0 &&
+	                ask(&simple, sizeof(simple), JAIL_REST, 0, &r) == 0 && r.err.code == 0,
+	        "a jail rests, twice");
+	struct jail_exec x = {.jail = simple.jail};
+	say(ask(&x, sizeof(x), JAIL_EXEC, 1, &r) == 0 && r.err.code == -ESRCH,
+	        "nothing is started in one that rests");
+	strcpy(c.session, "ses_01jd0000000000000000000009");
+	say(ask(&c, sizeof(c), JAIL_CLAIM, 0, &r) == 0 && r.err.code == -EPERM,
+	        "it is not claimed for another session");
+	strcpy(c.session, "../../../../../../../etc/passwd");
+	say(ask(&c, sizeof(c), JAIL_CLAIM, 0, &r) == 0 && r.err.code == -EINVAL,
+	        "nor for what is none");
+	strcpy(c.session, m.session);
+	say(ask(&c, sizeof(c), JAIL_CLAIM, 0, &r) == 0 && r.err.code == 0 &&
+	                ask(&c, sizeof(c), JAIL_CLAIM, 0, &r) == 0 && r.err.code == -EPERM,
+	        "but for its own, once");
+	end_jail(simple.jail);
+}
+
 /* One that is kept beyond our end has one program, and is not told of to those who have it. */
 static void run_jail(void)
 {
 	struct jail_make m = good_make();
 	struct jail_reply r;
-	strcpy(m.run, "run_01jd0000000000000000000000");
-	if (ask(&m, sizeof(m), JAIL_MAKE, 1, &r) < 0 || r.err.code < 0) {
-		say(0, "a MAKE for a run works: %s", r.err.text);
+	if (!make_for_run(&m, &r))
 		return;
-	}
 	uint64_t jail = r.jail;
 	struct jail_exec x = {.jail = jail, .flags = JAIL_MAKE_PROGRAM};
 	say(ask(&x, sizeof(x), JAIL_EXEC, 1, &r) == 0 && r.err.code == -EINVAL,
@@ -338,6 +380,7 @@ static void part_fields(void)
 {
 	hello();
 	one_jail();
+	resting_jail();
 	run_jail();
 	hostile_numbers();
 	hostile_names();

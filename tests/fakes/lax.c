@@ -13,6 +13,7 @@
 #include "jail/caps.h"
 #include "jail/mounts.h"
 #include "jail/sysc.h"
+#include "policy/arch.h"
 #include "policy/bpf.h"
 #include "tests/jail_rig.h"
 
@@ -419,7 +420,7 @@ static int prepare(const char *dir, const char *name, struct err *e)
 	lax.program = open(path, O_RDONLY | O_CLOEXEC);
 	if (lax.program < 0)
 		return err_errno(e, "%s", path);
-	lax.nfilter = bpf_compile(0, lax.filter, e);
+	lax.nfilter = bpf_compile(arch_native(), 0, lax.filter, e);
 	if (lax.nfilter < 0)
 		return lax.nfilter;
 	int r = rig_open(&lax.rig, e);

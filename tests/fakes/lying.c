@@ -27,9 +27,13 @@ static const struct {
 	const char *name;
 	unsigned nr;
 } calls[] = {
+        {"clone3", SYS_clone3},
+        {"fsopen", SYS_fsopen},
+        {"io_uring_setup", SYS_io_uring_setup},
         {"keyctl", SYS_keyctl},
         {"mount", SYS_mount},
         {"mount_setattr", SYS_mount_setattr},
+        {"pivot_root", SYS_pivot_root},
         {"seccomp", SYS_seccomp},
         {"setns", SYS_setns},
         {"unshare", SYS_unshare},

@@ -6,6 +6,7 @@
  * The filter's answer must be the table's own (policy/syscalls.c), or nothing is written.
  */
 #include "base/mem.h"
+#include "policy/arch.h"
 #include "policy/bpf.h"
 #include "policy/policy.h"
 #include "policy/syscalls.h"
@@ -25,13 +26,15 @@ static unsigned long faults;
 static void put(enum sweep_how how, uint64_t nr, const uint64_t args[6])
 {
 	struct sweep s = {.nr = nr, .how = how, .verdict = SECCOMP_RET_KILL_PROCESS};
-	struct seccomp_data d = {.nr = (int)nr, .arch = bpf_arch()};
+	struct seccomp_data d = {.nr = (int)nr, .arch = arch_native()->audit};
 	memcpy(s.args, args, sizeof(s.args));
 	memcpy(d.args, args, sizeof(d.args));
 	if (how != SWEEP_INT80) {
-		uint32_t table = (uint32_t)nr >= 0x40000000u
-		                         ? SECCOMP_RET_KILL_PROCESS
-		                         : syscalls_verdict(syscalls_by_number((int)nr), args, 0);
+		uint32_t table =
+		        (uint32_t)nr >= 0x40000000u
+		                ? SECCOMP_RET_KILL_PROCESS
+		                : syscalls_verdict(
+		                          syscalls_by_number((int)nr, arch_native()), args, 0);
 		if (bpf_run(filter, (size_t)nfilter, &d, &s.verdict) < 0 || s.verdict != table)
 			faults++;
 	}
@@ -94,8 +97,9 @@ static void rules(void)
 {
 	for (size_t i = 0; i < syscalls_count(); i++) {
 		const struct syscall_row *row = syscalls_row(i);
-		for (size_t k = 0; syscalls_number(row) >= 0 && k < row->nrules; k++)
-			rule((uint64_t)syscalls_number(row), &row->rules[k]);
+		int nr = syscalls_number(row, arch_native());
+		for (size_t k = 0; nr >= 0 && k < row->nrules; k++)
+			rule((uint64_t)nr, &row->rules[k]);
 	}
 }
 
@@ -138,7 +142,7 @@ static void options(void)
 int main(void)
 {
 	struct err e;
-	nfilter = bpf_compile(0, filter, &e);
+	nfilter = bpf_compile(arch_native(), 0, filter, &e);
 	if (nfilter < 0) {
 		(void)fprintf(stderr, "%s\n", e.text);
 		return 1;

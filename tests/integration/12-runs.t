@@ -84,6 +84,23 @@ like 'then it is deleted' "$(api "http://x/v1/sessions/$id")" '"status":404'
 ok 'with its events' test ! -e "$T/state/supervisor/events/$id.jsonl"
 ok 'and its runs' sh -c "curl -s --unix-socket '$T/sock' 'http://x/v1/runs/$(cat "$T/slow.5")' | grep -q 404"
 
+# Whoever asks all the while: a run that has ended has its result, and who follows it then its end.
+early=$(PYTHONPATH=tests/integration python3 - "$T/sock" <<'PY'
+import json
+from soak import call
+for n in range(25):
+    run = json.loads(call("POST", "/v1/runs", {"session": {"userId": "early", "goalId": "g"}, "harness": "hello", "prompt": "x"})[1])["runId"]
+    told = {"status": "queued"}
+    while told["status"] in ("queued", "running"):
+        told = json.loads(call("GET", "/v1/runs/" + run)[1])
+    if "result" not in told or "state" in told:
+        print(told)
+    if "run.done" not in call("GET", f"/v1/runs/{run}/events?follow=1")[1]:
+        print(run, "has no run.done")
+PY
+)
+is 'no end is told before its result, nor without its event' "$early" ''
+
 ok 'the daemon stops' stop_daemon TERM
 start_daemon --config "$T/etc/agentboxd.yaml"
 is 'runs are still there' "$(api "http://x/v1/runs/$first" | field status)" succeeded

@@ -12,12 +12,25 @@ abctl run hello --promt x 2>"$T/err"
 is 'an unknown option is usage' $? 100
 like 'with the one that may be meant' "$(tail -n 1 "$T/err")" "^abctl: usage: .*did you mean '--prompt'"
 verbs=$(abctl help | sed -n 's/^  \([a-z]*\) .*/\1/p')
-for verb in run jail exec ps runs show logs cancel artifacts sessions session harness policy doctor stats \
+for verb in run jail exec ps runs show logs cancel artifacts sessions session harness agent policy doctor stats \
 	metrics version reload completion help; do
 	ok "$verb is listed" grep -qx "$verb" <<<"$verbs"
 	is "abctl $verb --help is abctl help $verb" "$(abctl "$verb" --help)" "$(abctl help "$verb")"
 	ok "$verb is in abctl(1)" grep -qE "^\.It Cm $verb( |\$)" docs/man/abctl.1
 done
+manual() { awk -v verb="$1" '/^\.Bl/ { depth++ } /^\.El/ { depth-- } /^\.It Cm / && depth == 1 { on = $3 == verb } on' docs/man/abctl.1; }
+undocumented() { # what `abctl help` has, and the manual not
+	local verb letter option
+	for verb in $verbs; do
+		manual "$verb" >"$T/manual"
+		[ -s "$T/manual" ] || echo "$verb"
+		abctl help "$verb" | sed -n 's/^  -\(.\), --\([a-z-]*\).*/\1 \2/p; s/^      --\([a-z-]*\).*/- \1/p' |
+			while read -r letter option; do
+				grep -qE "Fl ($letter( |\$)|(Fl |-)$option( |\$))" "$T/manual" || echo "$verb --$option"
+			done
+	done
+}
+is 'every option of every verb is in abctl(1)' "$(undocumented)" ''
 abctl ps 2>"$T/err"
 is 'no daemon: the system' $? 111
 like 'and how to start one' "$(tail -n 1 "$T/err")" '^abctl: system: no daemon answers.*agentboxd --state'
@@ -30,10 +43,51 @@ complete_words() {
 is 'completes a verb' "$(complete_words abctl sess | tr '\n' ' ')" 'sessions session '
 is 'completes an option' "$(complete_words abctl run --pr | tr '\n' ' ')" '--prompt --priority '
 is 'completes a second word' "$(complete_words abctl --json policy e)" explain
+is 'and what all verbs have' "$(complete_words abctl ps --k)" --key-file
+# What fish would offer, and with which words about it.
+abctl completion fish >"$T/abctl.fish"
+abctl completion zsh >"$T/abctl.zsh"
+fish_words() {
+	HOME=$T fish --no-config -c 'source $argv[1]; complete -C $argv[2]' "$T/abctl.fish" "$1"
+}
+# What stands in a line of zsh after each TAB (\t), as a terminal has it.
+zsh_words() {
+	HOME=$T timeout 60 zsh -f -c '
+		zmodload zsh/zpty
+		zpty shell zsh -f -i
+		say() { zpty -w shell "$1" }
+		say "cd $HOME; autoload -Uz compinit; compinit -u -D; source $HOME/abctl.zsh; setopt no_beep"
+		say "line() { print -r -- \$BUFFER >line; BUFFER= }; zle -N line; bindkey \"^X\" line; print -r -- re\"\"ady"
+		zpty -r -m shell seen "*ready*"
+		zpty -w -n shell "$1"$(print "\C-x")
+		while [[ ! -s $HOME/line ]] { zpty -r -t shell seen; sleep 0.05 }
+		zpty -d shell' _ "$1" </dev/null
+	cat "$T/line"
+	rm "$T/line"
+}
+if command -v fish >/dev/null; then
+	is 'fish: verbs, with what they do' "$(fish_words 'abctl reloa')" "$(printf 'reload\tread policies and configuration again, use new binaries')"
+	is 'an option of a verb' "$(fish_words 'abctl --socket x run --det')" "$(printf -- "--detach\tprint the run's id and return at once")"
+	is 'second words' "$(fish_words 'abctl snapshot ' | cut -f1 | xargs)" 'create ls rm show'
+	is 'and no third' "$(cd "$T" && touch 'some file' && fish_words 'abctl policy show so')" 'some file'
+else
+	ok 'needs fish' false
+fi
+if command -v zsh >/dev/null; then
+	is 'zsh: a verb' "$(zsh_words $'abctl reloa\t')" 'abctl reload '
+	is 'an option of a verb' "$(zsh_words $'abctl --socket x run --det\t')" 'abctl --socket x run --detach '
+	is 'a second word, and a file' "$(echo x >"$T/plain.yaml" && zsh_words $'abctl policy li\tpla\t')" 'abctl policy lint plain.yaml '
+	is 'no function of it is wrong' "$(HOME=$T zsh -f -c 'autoload -Uz compinit; compinit -u -D; source $0; print ${+_comps[abctl]}' "$T/abctl.zsh" 2>&1)" 1
+else
+	ok 'needs zsh' false
+fi
 
 # files, without a daemon
 printf -- '---\nname: x\nbackend: exec\ncomand: [true]\n---\n' >"$T/bad.md"
 ok 'harness lint refuses' not abctl harness lint "$T/bad.md"
+printf -- '---\nbackend: exec\ncommand: [x]\nverify: { required: "\\e]0;t\\a\\u009b\\n" }\n---\n' >"$T/steers.md"
+is 'what it says steers no terminal' "$(abctl harness lint "$T/steers.md" 2>&1)" \
+	"$T/steers.md:4: 'required': '^[]0;t^G<U+009B> ' is neither true nor false"
 is 'with the place as JSON' "$(printf -- '---\nbackend: exec\ncomand: [x]\n---\n' >"$T/key.md"
 	abctl --json harness lint "$T/key.md" | json 'l.ok+" "+l.messages[0].level+" "+l.messages[0].line')" 'false error 3'
 is 'and exits as without' "$(abctl --json harness lint "$T/key.md" >"$T/out"; echo $?)" 1
@@ -69,6 +123,11 @@ usage 'nor half an address' "'1.2.3' is neither" policy explain default --host 1
 usage 'more words than a host takes' "'b' is one word too many" policy explain default host a b
 usage 'a limit given twice' "--limit 'memory' is given twice: 'memory=1G' and 'memory=2G'" jail --limit memory=1G --limit pids=9 --limit memory=2G -- true
 usage 'a variable given twice' "--env 'A' is given twice" jail -e A=1 -e AB=2 -e A=1 -- true
+usage 'a second word that is mistyped' "unknown 'harness lnit' .did you mean 'lint'" harness lnit x
+usage 'with all that there are' "did you mean 'test'.*: abctl webhook .ls" webhook list
+usage 'or another' "unknown 'session wipe': abctl session .show" session wipe u/g
+usage 'a name that is empty' 'the first argument is empty: abctl show RUN' show ''
+usage 'an id that is empty' 'the permission is empty' approve run_01jd0000000000000000000000 ''
 usage 'a parameter given twice' "--param 'k' is given twice" run hello -s u/g -p x --param k=1 --param k=2
 usage 'a limit that is no pair' "--limit takes K=V, not 'memory'" jail --limit memory -- true
 may() { abctl policy explain default "$@" 2>&1 | tr '\n' ';'; }
@@ -178,4 +237,24 @@ evil=$(printf '\033]0;owned\007')
 abctl run hello -s ann/evil -p "$evil" >"$T/out" 2>&1
 ok 'an escape of the agent does not reach the terminal' not grep -qF "$(printf '\033')" "$T/out"
 like 'but is shown' "$(cat "$T/out")" '\^\[\]0;owned\^G'
+# a daemon that dies with the request in its hands: the next one gets it, too
+python3 - "$T/dying" >"$T/keys" <<'PY' &
+import json, re, socket, sys
+l = socket.socket(socket.AF_UNIX)
+l.bind(sys.argv[1])
+l.listen(8)
+for n in range(3):
+    c, _ = l.accept()
+    got = b""
+    while b"\r\n\r\n" not in got or len(got.split(b"\r\n\r\n", 1)[1]) < int(re.search(rb"Content-Length: (\d+)", got)[1]):
+        got += c.recv(65536)
+    print(json.loads(got.split(b"\r\n\r\n", 1)[1])["idempotencyKey"], flush=True)
+    if n == 2:
+        body = b'{"runId":"run_01jd0000000000000000000000","sessionId":"ses_01jd0000000000000000000000","status":"queued"}'
+        c.sendall(b"HTTP/1.1 202 Accepted\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+    c.close()
+PY
+wait_for 10 test -S "$T/dying"
+is 'a run that is asked for is asked for again' "$(timeout 20 "$BIN/abctl" --socket "$T/dying" run hello -s u/g -p x --detach 2>&1 | grep -o 'run_01jd0*')" run_01jd0000000000000000000000
+is 'with the same key' "$(wc -l <"$T/keys") $(sort -u "$T/keys" | wc -l)" '3 1'
 finish

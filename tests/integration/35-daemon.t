@@ -51,7 +51,7 @@ pid = os.fork()
 if pid == 0:
     os.dup2(l.fileno(), 3)
     os.set_inheritable(3, True)
-    os.environ.update(NOTIFY_SOCKET=t + "/notify", LISTEN_FDS="1", LISTEN_PID=str(os.getpid()))
+    os.environ.update(NOTIFY_SOCKET=t + "/notify", WATCHDOG_USEC="400000", LISTEN_FDS="1", LISTEN_PID=str(os.getpid()))
     os.execv(argv[0], argv)
 l.close()
 def note():
@@ -67,6 +67,8 @@ TEST_SECRET=hush python3 "$T/manager.py" "$T" "$BIN/agentboxd" --state "$T/state
 noted() { grep -q "$1" "$T/notes"; }
 ok 'READY=1 is told' wait_for 30 noted READY=1
 DAEMON=$(cat "$T/pid")
+alive() { [ "$(grep -c '^WATCHDOG=1' "$T/notes")" -ge "$1" ]; }
+ok 'its watchdog hears of it again and again' wait_for 30 alive 4
 ok 'it answers on the socket it was given' answers
 is 'its environment is wiped' "$(tr -d '\0' <"/proc/$DAEMON/environ")" ''
 children() { # FILE: of every child

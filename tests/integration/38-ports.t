@@ -139,7 +139,8 @@ is 'over HTTP' "$(code "$by_path/../3004/echo" --path-as-is)$(code "http://x/v1/
 
 # ---- other jails, and what a jail has of it ----
 closed=$(detach closed -s u/h -p x)
-wait_for 30 has_status "$closed" running
+in_jail() { [ "$(code "http://x/v1/sessions/$other/ports/3000/")" != 409 ]; } # it has one a moment after its slot
+wait_for 30 in_jail
 is 'a policy without ports lets nobody in' "$(code "http://x/v1/sessions/$other/ports/3000/")" 403
 is 'nor by another session'"'"'s name' "$(code "http://3000--$other.localhost/")" 403
 abctl cancel "$closed" >/dev/null

@@ -17,7 +17,9 @@ printf '#!/bin/sh\nexit 1\n' >"$T/libexec/agentbox-supervisor"
 chmod 755 "$T/libexec/agentbox-supervisor"
 kill -9 "$(child_pid agentbox-supervisor)"
 begun=$(date +%s)
-sleep 20
+timeout 18 "$BIN/abctl" --socket "$T/sock" ps >"$T/waits" 2>&1
+like 'who asks meanwhile is told why it waits' "$(cat "$T/waits")" 'notice: the daemon is there, but nobody has taken the request yet: its supervisor'
+while [ $(($(date +%s) - begun)) -lt 20 ]; do sleep 0.5; done
 starts=$(grep -c 'supervisor (pid [0-9]*) ended with exit code 1' "$T/log")
 ok "it is tried again, and not without end ($starts starts in 20 s)" test "$starts" -ge 3 -a "$starts" -le 12
 ok 'the jail waits for one that works' test -n "$(jail_processes)"

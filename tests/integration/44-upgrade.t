@@ -8,6 +8,9 @@ mkdir -p "$T/etc/policy" "$T/bin" "$T/share"
 cp "$BIN"/agentboxd "$BIN"/agentbox-* "$T/bin/"
 ln -s "$PWD/harnesses" "$T/share/harnesses"
 : >"$T/log"
+PORT=$(python3 -c 'import socket; s=socket.socket(); s.bind(("127.0.0.1",0)); print(s.getsockname()[1])')
+echo "listen: [{ address: '127.0.0.1:$PORT' }]" >>"$T/etc/agentboxd.yaml"
+over_tcp() { curl -sf "http://127.0.0.1:$PORT/healthz"; }
 policy() { printf 'extends: default\n%s\n' "$2" >"$T/etc/policy/$1.yaml"; }
 policy disk 'limits: { disk: 32M }'
 script greedy 'sleep 4; wc -c; sleep 1'
@@ -82,6 +85,7 @@ steady() { # the pool is full and what was closed is gone
 
 pid=$DAEMON
 ok 'agentboxd is replaced when abctl says so' upgrade
+ok 'clients of TCP find the next one' wait_for 10 over_tcp
 is 'and it says so' "$(cat "$T/reload.out")" reloaded
 is 'it is the same process' "$(child_pid agentbox-egress | xargs ps -o ppid= -p | tr -d ' ')" "$pid"
 is 'under its name' "$(cat "/proc/$pid/comm")" agentboxd

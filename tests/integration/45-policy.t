@@ -152,6 +152,10 @@ ok 'harness lint fails' not abctl harness lint "$T/bad.md"
 like 'with line and suggestion' "$(abctl harness lint "$T/bad.md" 2>&1)" "bad.md:3: .*comand.*command"
 like 'policy explain a call' "$(abctl policy explain default --syscall mount)" 'EPERM'
 like 'policy explain a host' "$(abctl policy explain default --host example.com:443)" 'refused|denied|not'
+like 'of agentbox, which inject makes' "$(abctl policy explain default --host mine.agentbox)" 'egress.inject: .*host: mine.agentbox'
+printf '%s\n' 'extends: default' 'egress: { allow: [{ addresses: [0.0.0.0/0], protocol: raw, ports: [5432] }] }' >"$T/wide.yaml"
+like 'a special address below a wide network' "$(abctl policy explain "$T/wide.yaml" --host 10.0.0.5:5432)" 'wider than the special range .*named by itself'
+like 'and a public one' "$(abctl policy explain "$T/wide.yaml" --host 8.8.8.8:5432)" 'allowed'
 
 # hot reload
 first() { abctl run edit -s u/e -p x --json | json 'l.result.finalText'; }

@@ -67,7 +67,26 @@ elif [ "${AGENTBOX_MUST_WORK:-0}" = 1 ]; then
 else
 	echo '# no image by loop device here: its steps are not tried'
 fi
+# A session on a snapshot and a template, and a snapshot that comes and goes: where all is tried.
+snapshots=()
+if [ "${FAULTS:-quick}" = all ]; then
+	mkdir -p "$T/etc/templates/t"
+	echo t >"$T/etc/templates/t/t"
+	cat >"$T/etc/harnesses/stand.md" <<'MD'
+---
+name: stand
+description: says that it lives, on a snapshot
+backend: exec
+command: [sh, -c, "rm -f out/file && cat t && echo alive"]
+workspace: { snapshot: base, template: t }
+---
+MD
+	abctl reload >/dev/null
+	abctl snapshot create base --from u/p >/dev/null || exit 1
+	snapshots=(:: /bin/sh -c "r=0; $cli run stand -s u/x -p x || r=1; $cli session rm u/x || r=1; exit \$r" ::
+		/bin/sh -c "r=0; $cli snapshot create two --from u/p || r=1; $cli snapshot ls || r=1; $cli snapshot rm two && echo alive || r=1; exit \$r")
+fi
 "$TESTS/faults/inject" "$DAEMON" "$(daemon_cgroup)" "$T/state" "${FAULTS:-quick}" \
 	"$BIN/abctl" --socket "$T/sock" jail -- /bin/echo alive :: \
 	/bin/sh -c "r=0; $cli run said -s u/f -p x || r=1; $cli session rm u/f || r=1; exit \$r" :: \
-	/bin/sh "$T/port" "${images[@]}"
+	/bin/sh "$T/port" "${images[@]}" "${snapshots[@]}"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # The real Claude Code in the default jail, with the stand-in model server.
 . tests/integration/lib.sh
+. tests/integration/agent.sh
 
-AGENTS=${XDG_CACHE_HOME:-$HOME/.cache}/agentbox/agents
-sh harnesses/agents/claude/install.sh "$AGENTS/claude" >"$T/install" 2>&1 || skip_all "the agent's package cannot be fetched: $(tail -n 1 "$T/install")"
+install_agent claude
 PORT=$(node -e 'const s = require("net").createServer().listen(0, "127.0.0.1", () => { console.log(s.address().port); s.close(); })')
 KEY=sk-ant-test-$RANDOM$RANDOM$RANDOM
 MODEL=''
@@ -77,10 +77,13 @@ is 'the second run resumes it' "$(json 'l.result.status' <"$T/out")" succeeded
 like 'the model had the first in its request' "$(json 'l.result.finalText' <"$T/out")" heliotrope
 abctl exec u/r -- rm -rf /home/agent/.claude >/dev/null 2>&1
 run resume r 'Which word?' >"$T/out"
-is 'a conversation that the agent has lost: failed' "$(json 'l.result.status' <"$T/out")" failed
-like 'and said' "$(json 'l.result.error' <"$T/out")" "lost this session's conversation.*next run begins a new one"
-run resume r 'Remember heliotrope.' >"$T/out"
-is 'the next run begins anew' "$(json 'l.result.status' <"$T/out")" succeeded
+is 'a conversation that the agent has lost: it begins a new one' "$(json 'l.result.status+" "+l.result.attempts' <"$T/out")" 'succeeded 2'
+like 'and says so' "$(json 'e.find(x=>x.type==="run.retry").reason' <"$T/out")" "lost this session's conversation"
+is 'with the old one as text' "$(json 'e.filter(x=>x.type==="session.resumed").map(x=>x.how+" "+x.lost).join()' <"$T/out")" \
+	'native false,transcript true'
+like 'which the model had in its request' "$(json 'l.result.finalText' <"$T/out")" heliotrope
+run resume r 'Which word?' >"$T/out"
+is 'the next run goes on with the new one' "$(json '[l.result.status,l.result.attempts,e.find(x=>x.type==="session.resumed").how].join()' <"$T/out")" succeeded,1,native
 run onlyread >"$T/out"
 is 'a tool that the harness does not allow is not offered' \
 	"$(node -e 'const b=JSON.parse(require("fs").readFileSync(process.argv[1]));const t=(b.body||b).tools||[];console.log(t.map(x=>x.name).join())' "$(last_request)")" Read

@@ -49,13 +49,6 @@ log() { abctl logs "$id" --json | json "$1"; }
 said() { log 'e.filter(x=>x.type==="agent.message").map(x=>x.text.trim()).join()'; }
 answers() { log 'e.filter(x=>x.type==="permission.answered").map(x=>[x.permissionId,x.answer,x.by].join(":")).join()'; }
 done_() { wait_for "${1:-15}" ended; }
-up() { abctl version --json; }
-kill_super() {
-	local old
-	old=$(super)
-	kill -9 "$old"
-	wait_for 10 sh -c "p=\$(pgrep -P $DAEMON -f agentbox-supervisor) && test \$p != $old" && wait_for 10 up
-}
 
 # asked and answered
 start ask 'ask:p1 hear hear result'
@@ -119,13 +112,13 @@ start refuse 'ask:p1 hear result'
 ok 'permissions: deny asks nobody' done_
 is 'and denies' "$(answers)" 'p1:deny:harness'
 abctl run mute -s u/mute -p x >/dev/null 2>"$T/err"
-like 'an agent that cannot ask is refused' "$(cat "$T/err")" "permissions: agent 'exec' has no way to ask"
+like 'an agent that cannot ask is refused' "$(cat "$T/err")" "permissions: ask: agent 'exec' cannot do that \(ask\)"
 
 # questions with a text for an answer
 start colour which
 ok 'a question waits' wait_for 15 waits
 is 'as itself' "$(show '(q=>[q.questionId,q.text,"permissionId" in q].join())(l.pending[0])')" 'q,Which colour?,false'
-kill_super
+kill_child agentbox-supervisor
 like 'it is no permission' "$(answer q once)" '^404 '
 ok 'it is answered' abctl answer "$id" 'dark blue'
 ok 'and the run ends' done_
@@ -171,16 +164,16 @@ is 'and one is heard' "$(log 'e.filter(x=>/^heard/.test(x.text)).length')" 1
 start ask 'ask:p1 hear hear result'
 wait_for 10 waits
 before=$(show '(p=>p.askedAt)(l.pending[0])')
-kill_super
+kill_child agentbox-supervisor
 ok 'a question outlives the supervisor' waits
 is 'with its time' "$(show '(p=>p.askedAt)(l.pending[0])')" "$before"
-kill_super
+kill_child agentbox-supervisor
 answer p1 once >/dev/null
-kill_super
+kill_child agentbox-supervisor
 ok 'so does its answer' wait_for 10 sh -c "$BIN/abctl --socket $T/sock logs $id --json | grep -q 'heard allow'"
 like 'which is not asked for again' "$(answer p1 deny)" '^409 .*has been answered'
 abctl send "$id" 'the end' >/dev/null
-kill_super
+kill_child agentbox-supervisor
 ok 'it ends well' done_
 is 'all was heard once' "$(said)" 'heard allow,heard message the end'
 is 'and told once' "$(log 'e.map(x=>x.type).filter(x=>/^(perm|user)/.test(x)).join()')" 'permission.asked,permission.answered,user.message'
@@ -188,7 +181,7 @@ is 'without a hole' "$(log 'e.every((x,i)=>x.seq===i+1)')" true
 start slow 'ask:p1 hear result'
 wait_for 10 waits
 sleep 2
-kill_super
+kill_child agentbox-supervisor
 ok 'the time to answer does not begin anew' done_ 12
 ms=$(log '(f=>Date.parse(f("permission.answered").ts)-Date.parse(f("permission.asked").ts))(t=>e.find(x=>x.type===t))')
 ok "it is 5 s, and what a loaded machine takes ($ms ms)" test "$ms" -ge 4990 -a "$ms" -lt 6900
@@ -200,5 +193,23 @@ ok 'finds the question' wait_for 10 waits
 answer p1 deny >/dev/null
 ok 'and its answer counts' done_
 is 'it was heard' "$(said)" 'heard deny'
+
+# who it was, where a key says so
+abctl key add acme >"$T/acme.key" 2>/dev/null
+id=$("$BIN/abctl" --socket "$T/sock" --key-file "$T/acme.key" run ask -s u/key -p 'ask:p1 hear result' --detach)
+wait_for 10 waits
+curl -sS -o /dev/null --unix-socket "$T/sock" -H "Authorization: Bearer $(cat "$T/acme.key")" -d '{"answer":"once"}' "http://x/v1/runs/$id/permissions/p1"
+ok 'answered with a key' done_
+is 'which is told by its name' "$(log '(x=>[x.answer,x.by,x.uid,x.key].join())(e.find(x=>x.type==="permission.answered"))')" once,user,0,acme
+
+# many lines a read, told in parts, and a message in between
+start ask 'sleep:0.3 flood:30000 hear result'
+flows() { [ "$(abctl logs "$id" --json | head -n 50 | wc -l)" = 50 ]; }
+ok 'a flood of lines' wait_for 10 flows
+abctl send "$id" 'in between' >/dev/null
+kill -9 "$(child_pid agentbox-supervisor)"
+ok 'ends well though its supervisor is killed' done_ 60
+is 'each line is one event' "$(log '[e.filter(x=>x.type==="agent.raw").length,e.every((x,i)=>x.seq===i+1)].join()')" 30000,true
+is 'and the message was heard once' "$(said)" 'heard message in between'
 ok 'nothing is left' wait_for 10 no_jail_processes
 finish

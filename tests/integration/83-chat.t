@@ -3,49 +3,23 @@
 # from one to the next.
 . tests/integration/lib.sh
 . tests/integration/runs.sh
+. tests/integration/terminal.sh
 
 mkdir -p "$T/agents/claude/bin"
 install -m 755 tests/integration/fake_claude.sh "$T/agents/claude/bin/claude"
+script busy 'echo on; sleep 60'
 harness ask 'backend: claude' 'model: m' 'policy: demo' 'permissions: ask'
 start_daemon --config "$T/etc/agentboxd.yaml" --agents "$T/agents" ||
 	{ echo "not ok 1 - start"; echo 1..1; exit 1; }
 
-# tty FILE ARGS... <<STEPS: abctl on a terminal of its own.  A step is a text to wait for, a tab, and
-# what is typed then (\x03: Ctrl-C, \x04: Ctrl-D).  What it showed goes to FILE, with its exit code.
-tty() {
-	local to=$1
-	shift
-	TERM=dumb LC_ALL=C.UTF-8 timeout 120 python3 -c '
-import os, pty, select, sys, time
-steps = [[x.encode().decode("unicode_escape").encode() for x in line.split("\t")] for line in sys.stdin.read().splitlines()]
-pid, fd = pty.fork()
-if pid == 0:
-    os.execv(sys.argv[1], sys.argv[1:])
-seen, at, end = b"", 0, time.time() + 100
-while time.time() < end:
-    while steps and seen.find(steps[0][0], at) >= 0:
-        at = seen.find(steps[0][0], at) + len(steps[0][0])
-        time.sleep(0.3)
-        os.write(fd, steps.pop(0)[1])
-    if select.select([fd], [], [], 0.1)[0]:
-        try:
-            more = os.read(fd, 65536)
-        except OSError:
-            break
-        if not more:
-            break
-        seen += more
-code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-print(seen.decode(errors="replace").replace("\r", ""), "\nexit", code, "left", len(steps))
-' "$BIN/abctl" --socket "$T/sock" "$@" >"$to"
-}
 said() { abctl logs "$1" --json | json 'e.filter(x=>x.type==="agent.message").map(x=>x.text.trim()).join()'; }
 list() { abctl runs --session "$1" --json | json 'l.runs.map(x=>x.runId).reverse().join(" ")'; }
 session_of() { abctl sessions --json | json "l.sessions.find(x=>x.goalId==='$1').sessionId"; }
 
 # abctl run, asked
 tty "$T/run" run ask -s u/keys -p 'ask:p1 hear ask:p2 hear ask:p3 hear ask:p4 hear result' <<'S'
-allow touch p1	xy
+allow touch p1	x
+	y
 allow touch p2	n
 allow touch p3	a
 S
@@ -94,10 +68,32 @@ read -r _ _ third fourth < <(list "$(session_of talk)")
 is 'it asks there, too' "$(said "$third")" 'resumed,four,heard allow'
 is 'Ctrl-C ends the turn' "$(abctl show "$third" --json | json 'l.result.status')" cancelled
 is 'not the conversation' "$(said "$fourth")" 'resumed,five'
+# A line that the terminal cuts; and lines that wait when it is interrupted.
+long=$(head -c 5000 /dev/zero | tr '\0' x)
+tty "$T/chat" chat ask -s u/paste <<S
+> 	say:$long result\\n
+not sent	say:six result\\n
+\\r\\nsix\\r\\n	
+\\r\\n> 	\\x04
+S
+like 'a line that was cut is not sent' "$(cat "$T/chat")" 'not sent: a terminal passes on 4095 bytes'
+read -r first rest < <(list "$(session_of paste)")
+is 'the next one is' "$(said "$first") ${rest:-}" 'six '
+tty "$T/chat" chat busy -s u/dropped <<'S'
+> 	go\n
+\r\non\r\n	later\n
+	\x03
+\r\n> 	\x04
+S
+like 'Ctrl-C ends a turn' "$(cat "$T/chat")" '^exit 1 left 0'
+read -r _ rest < <(list "$(session_of dropped)")
+is 'and what was typed for a next one' "${rest:-}" ''
 printf 'say:a result\n\nsay:b result' | abctl chat ask -s u/lines --json >"$T/out" 2>"$T/err"
 is 'without a terminal: lines in order, each a run' \
 	"$(json 'e.filter(x=>/agent.message|run.done/.test(x.type)).map(x=>x.text?x.text.trim():x.result.status).join()' <"$T/out")" \
 	'a,succeeded,resumed,b,succeeded'
+not abctl chat ask -s nobody </dev/null >/dev/null 2>"$T/err"
+like 'a session that is none is told before the first message' "$(cat "$T/err")" 'give the session as -s USER/GOAL'
 not abctl chat nobody/nothing </dev/null >/dev/null 2>"$T/err"
 like 'a session that is not there' "$(cat "$T/err")" "no session 'nobody/nothing'"
 ok 'nothing is left' wait_for 10 no_jail_processes

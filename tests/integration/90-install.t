@@ -20,7 +20,9 @@ ok 'under another prefix' test -x "$T/opt/opt/agentbox/sbin/agentboxd"
 ok 'the unit names it' grep -qx 'ExecStart=/opt/agentbox/sbin/agentboxd' "$T/opt/usr/local/lib/systemd/system/agentboxd.service"
 is 'no place is left open' "$(grep -rlI '@[A-Z]*@' "$T/root" "$T/opt")" ''
 
-for script in "$T"/root/usr/share/doc/agentbox/examples/openrc/agentboxd "$T"/root/usr/share/doc/agentbox/examples/run-agentboxd.sh \
+for script in "$T"/root/usr/share/doc/agentbox/examples/openrc/agentboxd \
+	"$T"/root/usr/share/doc/agentbox/examples/runit/agentboxd/run "$T"/root/usr/share/doc/agentbox/examples/runit/agentboxd/log/run \
+	"$T"/root/usr/share/doc/agentbox/examples/run-agentboxd.sh \
 	"$T"/root/usr/share/agentbox/harnesses/agents/*/*.sh; do
 	ok "${script##*/} is a shell script" sh -n "$script"
 done
@@ -36,7 +38,7 @@ else # not in tools/deps.sh: a host with another init must not get it for a test
 fi
 # The sources of the names' ids are base/ids.h and the file for systemd-sysusers.
 for name in supervisor egress policyc; do
-	id=$(sed -n "s/^user agentbox-$name \([0-9]*\)\$/\1/p" packaging/install.sh)
+	id=$(sed -n "s/^user agentbox-$name \([0-9]*\)\$/\1/p" packaging/system.sh)
 	ok "agentbox-$name has one id" grep -qE "^u agentbox-$name +$id " packaging/systemd/agentbox.sysusers.conf
 done
 

@@ -69,6 +69,16 @@ ok 'the peak is the limit' about "$(result resources.diskPeakBytes)" 67108864
 is 'what it wrote is an artifact' "$(result 'artifacts[0].path')" big
 ok 'the host has lost not much more than that' test "$((free - $(free_mib)))" -lt 2000
 first=$(session)
+put() { # BYTES NAME: by a client, while no run goes on
+	head -c "$1" /dev/zero | abctl session cp - "$first:$2" 2>&1
+}
+disk() { abctl session show "$first" --json | json "l.disk.$1"; }
+is 'the session says what it may have' "$(disk limitBytes) $(disk limitInodes) $(disk policy)" '67108864 400 small'
+ok 'and what it was seen to have' about "$(disk peakBytes)" 67108864
+like 'a file that does not fit is refused' "$(put 9000000 more)" 'limit of disk or files is met'
+is 'and leaves nothing' "$(abctl session ls "$first" --json | json 'l.entries.map(x=>x.name).join()')" big
+ok 'a client may make room' abctl session rm "$first" big
+is 'for it' "$(put 9000000 more) $(abctl session cp "$first:more" - | wc -c)" ' 9000000'
 run clean a
 run odd a
 ok 'where the last write does not fit' about "$(last)" 67108864

@@ -2,13 +2,21 @@
 # A stand-in for an agent that speaks the Agent Client Protocol and does what its prompt says, word by
 # word:
 #	say:TEXT   says it
+#	env:NAME   says what that variable has, in two pieces
 #	write:TEXT writes out/x and tells it as a change
 #	ask        asks whether it may run `touch asked`, and does what it hears
 #	which      asks a question with a text for an answer
-#	file       asks the host to read a file for it
+#	file       asks for a file that it may not read
+#	get:PATH   asks for a file, and says what it hears
+#	put:TEXT   asks for out/put to be written
+#	term:TEXT  asks for a terminal that prints TEXT and fails, in a call
+#	flood      asks for a terminal that prints for ever, and ends it
 #	hang       waits until it is told to stop
 #	fail       answers with an error
 #	stay       stays when its stdin ends
+#	pid        says when its process began, which tells it from others
+#	later:WHAT does that a moment after its answer: `say`, or `exit`
+# What stands in front of its prompt of an earlier conversation goes to the file `context`.
 # Each session's prompts are in ~/.parrot/SESSION; it refuses to load one that it does not have.
 tell() { printf '{"jsonrpc":"2.0",%s}\n' "$1"; }
 update() { tell "\"method\":\"session/update\",\"params\":{\"sessionId\":\"$session\",\"update\":{$1}}"; }
@@ -16,11 +24,21 @@ say() { update "\"sessionUpdate\":\"agent_message_chunk\",\"content\":{\"type\":
 member() { printf %s "$line" | sed -n "s/.*\"$1\":\"\([^\"]*\)\".*/\1/p"; }
 answer() { tell "\"id\":$id,$1"; }
 call() { update "\"sessionUpdate\":\"$1\",\"toolCallId\":\"$2\",$3"; }
+# The line that answers it.
+request() {
+	tell "\"id\":7,\"method\":\"$1\",\"params\":{\"sessionId\":\"$session\",$2}"
+	read -r line
+}
 stay='' mode=none
 word() {
 	case $1 in
 	say:*) say "${1#*:}" ;;
 	mode) say "$mode" ;;
+	env:*)
+		value=$(printenv "${1#*:}")
+		update "\"sessionUpdate\":\"agent_message_chunk\",\"content\":{\"type\":\"text\",\"text\":\"${value%????????}\"}"
+		say "${value#"${value%????????}"}"
+		;;
 	write:*)
 		mkdir -p out && echo "${1#*:}" >out/x
 		call tool_call w '"title":"write","kind":"edit","status":"pending","rawInput":{"path":"out/x"}'
@@ -40,15 +58,41 @@ word() {
 		say "colour:$(member action):$(member colour)"
 		;;
 	file)
-		tell '"id":7,"method":"fs/read_text_file","params":{"path":"/etc/shadow"}'
-		read -r line
+		request fs/read_text_file '"path":"/etc/shadow"'
 		say "host:$(printf %s "$line" | sed 's/.*"code":\(-[0-9]*\).*/\1/')"
+		;;
+	get:*)
+		request fs/read_text_file "\"path\":\"${1#*:}\""
+		say "got:$(printf %s "$line" | sed 's/.*"\(code\|content\)":"*\([^",}]*\).*/\2/')"
+		;;
+	put:*)
+		request fs/write_text_file "\"path\":\"$PWD/out/put\",\"content\":\"${1#*:}\""
+		case $line in *'"result":{}'*) say put ;; esac
+		;;
+	term:*)
+		request terminal/create "\"command\":\"printf\",\"args\":[\"%s\\\\n\",\"${1#*:}\"]"
+		call tool_call t "\"title\":\"shell\",\"kind\":\"execute\",\"status\":\"in_progress\",\"rawInput\":{\"command\":\"printf\"},\"content\":[{\"type\":\"terminal\",\"terminalId\":\"$(member terminalId)\"}]"
+		terminal=$(member terminalId)
+		request terminal/wait_for_exit "\"terminalId\":\"$terminal\""
+		request terminal/release "\"terminalId\":\"$terminal\""
+		call tool_call_update t '"status":"completed"'
+		;;
+	flood)
+		request terminal/create '"command":"yes"'
+		terminal=$(member terminalId)
+		sleep 1
+		request terminal/kill "\"terminalId\":\"$terminal\""
+		request terminal/wait_for_exit "\"terminalId\":\"$terminal\""
+		say "flood:$(member signal)"
 		;;
 	hang)
 		read -r line
 		stop=cancelled
 		;;
 	stay) stay=1 ;;
+	pid) say "pid:$(cut -d ' ' -f 22 /proc/$$/stat)" ;;
+	later:say) (sleep 0.5; say late) & ;;
+	later:exit) (sleep 0.5; kill -9 $$) & ;;
 	esac
 }
 while read -r line; do
@@ -74,7 +118,14 @@ while read -r line; do
 		answer '"result":{}'
 		;;
 	session/prompt)
-		text=$(member text) prompt=$id stop=end_turn
+		prompt=$id stop=end_turn
+		case $line in
+		*'</earlier-conversation>'*)
+			printf '%s\n' "$line" >context
+			line=$(printf %s "$line" | sed 's/.*<.earlier-conversation>.n.n/"text":"/')
+			;;
+		esac
+		text=$(member text)
 		case $line in
 		*'<system-instructions>'*) say "told:$(printf %s "$line" | sed 's/.*<system-instructions>.n\(.*\).n<.system-inst.*/\1/')" ;;
 		esac

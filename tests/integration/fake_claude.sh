@@ -4,8 +4,10 @@
 #	withdraw:ID  takes the question back
 #	hear       waits for a line and tells what it was
 #	say:TEXT   says it
+#	flood:N    says N short lines
 #	sleep:N    does nothing
 #	result     says that it is done
+# What stands in front of its prompt of an earlier conversation goes to the file `context`.
 # Sourced by no one: it is the program of agents in tests/integration/81-ask.t.
 say() { printf '{"type":"assistant","message":{"id":"m","content":[{"type":"text","text":"%s\\n"}]}}\n' "$1"; }
 text() { printf %s "$1" | sed 's/.*"text":"\([^"]*\)".*/\1/'; }
@@ -22,6 +24,12 @@ heard() {
 read -r line || exit 7
 printf '{"type":"system","subtype":"init","session_id":"s1","cwd":"/workspace","tools":[]}\n'
 case " $* " in *' --resume s1 '*) say resumed ;; esac
+case $line in
+*'</earlier-conversation>'*)
+	printf '%s\n' "$line" >context
+	line=$(printf %s "$line" | sed 's/.*<.earlier-conversation>.n.n/"text":"/')
+	;;
+esac
 for word in $(text "$line"); do
 	arg=${word#*:}
 	case $word in
@@ -34,6 +42,7 @@ for word in $(text "$line"); do
 		heard "$line"
 		;;
 	say:*) say "$arg" ;;
+	flood:*) yes '{}' | head -n "$arg" ;;
 	sleep:*) sleep "$arg" ;;
 	result) result success false "done" ;;
 	esac

@@ -5,6 +5,7 @@ usage: internet.py ROOT NAMES LOG
 ROOT/HOST/...   files of https://HOST/... and http://HOST/...; a directory is its index.json or
                 index.html; below a directory NAME.git, what `git http-backend` says
 NAMES           lines "NAME ADDRESS[,ADDRESS...]", read anew for each query; `*` is every other name
+ROOT/HOST.login what Authorization must be; while there is ROOT/HOST.waits nothing is answered
 LOG             a line an event: "dns NAME", "http HOST METHOD PATH", "tcp PORT"
 
 Certificates are ROOT/../cert.pem and key.pem.  Listens on all addresses: 53 (UDP), 80, 443, and
@@ -73,6 +74,8 @@ class Files(http.server.BaseHTTPRequestHandler):
         host = (self.headers.get("Host") or "").split(":")[0]
         path = self.path.split("?")[0]
         say("http %s %s %s" % (host, self.command, path))
+        if not self.welcome(host):
+            return None
         if path.endswith(("/info/refs", "/git-upload-pack")):
             return self.git(host, path)
         if path == "/slow":
@@ -102,6 +105,21 @@ class Files(http.server.BaseHTTPRequestHandler):
 
     do_HEAD = do_GET
     do_POST = do_GET
+
+    def welcome(self, host):
+        login = os.path.join(ROOT, host + ".login")
+        while os.path.exists(os.path.join(ROOT, host + ".waits")):
+            time.sleep(0.05)
+        if not os.path.exists(login):
+            return True
+        with open(login, encoding="ascii") as f:
+            if self.headers.get("Authorization") == f.read().strip():
+                return True
+        self.send_response(401)
+        self.send_header("WWW-Authenticate", "Basic")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+        return False
 
     def git(self, host, path):
         length = int(self.headers.get("Content-Length") or 0)

@@ -143,6 +143,14 @@ wait_for() {
 
 # The daemon's children by name.
 child_pid() { pgrep -P "$DAEMON" -f "$1" | head -n 1; }
+other_child() { [ -n "$(child_pid "$1")" ] && [ "$(child_pid "$1")" != "$2" ]; }
+# kill_child NAME: until there is another one, and the daemon answers.
+kill_child() {
+	local old
+	old=$(child_pid "$1")
+	kill -9 "$old"
+	wait_for 20 other_child "$1" "$old" && wait_for 10 abctl version
+}
 
 # The cgroup directory of this test's daemon, known while it runs.
 daemon_cgroup() {
@@ -162,5 +170,14 @@ jail_processes() {
 		awk '$1 > 536936447 && $1 < 1073741824 && $3 !~ /^Z/'
 }
 no_jail_processes() { [ -z "$(jail_processes)" ]; }
+
+free_port() { python3 -c 'import socket; s=socket.socket(); s.bind(("127.0.0.1",0)); print(s.getsockname()[1])'; }
+
+# NAME: $T/NAME.pem and its key, for 127.0.0.1, which is its own issuer
+certificate() {
+	openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj "/CN=$1" \
+		-addext 'subjectAltName=IP:127.0.0.1' -keyout "$T/$1.pem.key" -out "$T/$1.pem" 2>/dev/null
+	chmod 600 "$T/$1.pem.key"
+}
 
 json() { node -e 'const t=require("fs").readFileSync(0,"utf8").trim().split("\n").map(JSON.parse);const f=new Function("l","e","return "+process.argv[1]);const last=t[t.length-1];const r=f(last,t);console.log(typeof r==="string"?r:JSON.stringify(r))' "$1"; }
