@@ -5,10 +5,10 @@
  * driver says, feeds it what the driver says, prints the events as lines
  * (tests/driver_record.h) and exits 0 when the outcome is "succeeded".  Started
  * as root it runs the agent as --uid, because Claude refuses to work unasked as
- * root.  run-real.sh uses it; nothing is installed.
+ * root.  drive.sh uses it; nothing is installed.
  *
  *	drive --home DIR --cwd DIR [--uid N] [--program P] [--arg A]... [--model M]
- *	      [--allow RULE]... [--deny RULE]... [--mcp NAME=PROGRAM:ARG]...
+ *	      [--allow RULE]... [--deny RULE]... [--mcp NAME=PROGRAM:ARG]... [--mcp-env K=V]...
  *	      [--max-turns N] [--resume ID] [--system TEXT] [--permissions auto|ask|deny]
  *	      [--answer deny|once|always] [--interrupt SECONDS] [--env K=V]...
  *	      [--raw FILE] DRIVER PROMPT
@@ -35,7 +35,8 @@ struct drive {
 	unsigned uid;
 	enum driver_answer answer;
 	double interrupt_after; /* seconds; 0: never */
-	const char *allow[LIST_MAX], *deny[LIST_MAX], *env[LIST_MAX], *args[LIST_MAX];
+	const char *allow[LIST_MAX], *deny[LIST_MAX], *env[LIST_MAX], *args[LIST_MAX],
+	        *mcp_env[LIST_MAX];
 	struct driver_mcp mcp[LIST_MAX];
 	char *mcp_words[LIST_MAX][3];
 	struct driver_spec spec;
@@ -72,8 +73,8 @@ static void push_mcp(struct drive *d, char *text)
 	char **words = d->mcp_words[d->spec.nmcp];
 	words[0] = program;
 	words[1] = arg;
-	d->mcp[d->spec.nmcp++] =
-	        (struct driver_mcp){.name = text, .command = (const char *const *)words};
+	d->mcp[d->spec.nmcp++] = (struct driver_mcp){
+	        .name = text, .command = (const char *const *)words, .env = d->mcp_env};
 }
 
 static void set_option(struct drive *d, const char *name, char *value)
@@ -117,6 +118,8 @@ static void set_option(struct drive *d, const char *name, char *value)
 		push(d->args, value);
 	} else if (strcmp(name, "--env") == 0)
 		push(d->env, value);
+	else if (strcmp(name, "--mcp-env") == 0)
+		push(d->mcp_env, value);
 	else if (strcmp(name, "--mcp") == 0)
 		push_mcp(d, value);
 	else
@@ -259,7 +262,7 @@ static void loop(struct drive *d)
 			p[1].fd = -1;
 		if (until > 0 && now() > until) {
 			until = 0;
-			if (d->driver->interrupt(d->run, &d->to_stdin))
+			if (d->driver->interrupt && d->driver->interrupt(d->run, &d->to_stdin))
 				flush_stdin(d, false);
 		}
 	}
@@ -278,7 +281,7 @@ static int run(struct drive *d)
 	write_files(d, &c);
 	for (char **a = c.argv; *a; a++)
 		fprintf(stderr, "%s%s", **a ? *a : "''", a[1] ? " " : "\n");
-	d->run = d->driver->open(&d->spec, &d->rec.sink);
+	d->run = d->driver->open(d->driver, &d->spec, &d->rec.sink);
 	pid_t pid = launch(d, &c);
 	bool eof = false;
 	if (d->driver->start(d->run, &d->to_stdin, &eof) < 0)

@@ -237,13 +237,13 @@ function isBackground(r, sc) {
 // ------------------------------------------------------------------- resolving neutral tools
 
 const ALIASES = {
-  $shell: ['Bash', 'bash', 'run_shell_command', 'shell_command', 'exec_command', 'shell', 'local_shell', 'run_command', 'execute'],
+  $shell: ['Bash', 'bash', 'run_shell_command', 'shell_command', 'exec_command', 'shell', 'local_shell', 'run_command', 'run_commands', 'execute'],
   $write: ['Write', 'write', 'write_file', 'create', 'create_file', 'apply_patch'],
   $read: ['Read', 'read', 'read_file', 'view', 'exec_command', 'shell_command', 'shell'],
   $edit: ['Edit', 'edit', 'replace', 'edit_file', 'str_replace', 'apply_patch'],
 };
 const PARAMS = {
-  command: ['command', 'cmd', 'script'], path: ['file_path', 'filePath', 'path', 'absolute_path', 'filename'],
+  command: ['command', 'cmd', 'script', 'commands'], path: ['file_path', 'filePath', 'path', 'absolute_path', 'filename'],
   content: ['content', 'file_text', 'contents', 'text'], old: ['old_string', 'oldString', 'old_str', 'oldText'],
   new: ['new_string', 'newString', 'new_str', 'newText'],
 };
@@ -291,7 +291,7 @@ function fitArgs(t, a) {
   for (const [k, v] of Object.entries(a)) {
     const name = (PARAMS[k] || []).find((n) => n in props) || k;
     const type = props[name]?.type;
-    out[name] = (type === 'array' || type === 'ARRAY') && k === 'command' ? ['bash', '-lc', v] : v;
+    out[name] = (type === 'array' || type === 'ARRAY') && k === 'command' ? (name === 'commands' ? [v] : ['bash', '-lc', v]) : v;
   }
   if (props.edits && 'old' in a) { delete out.old; delete out.new; out.edits = [{ oldText: a.old, newText: a.new }]; }
   for (const k of t.schema?.required || []) if (!(k in out)) out[k] = filler(props[k], k);
@@ -460,7 +460,7 @@ const writers = {
 
   async gemini(o, r, t, tools) {
     const u = usageOf(t);
-    const usageMetadata = { promptTokenCount: u.input, candidatesTokenCount: u.output, totalTokenCount: u.input + u.output, cachedContentTokenCount: u.cacheRead, thoughtsTokenCount: u.reasoning };
+    const usageMetadata = { promptTokenCount: u.input, candidatesTokenCount: u.output - u.reasoning, totalTokenCount: u.input + u.output, cachedContentTokenCount: u.cacheRead, thoughtsTokenCount: u.reasoning };
     const finishReason = t.stop === 'max_tokens' ? 'MAX_TOKENS' : 'STOP';
     const base = { modelVersion: r.model, responseId: id('resp') };
     const fcs = tools.map((c) => ({ functionCall: { name: c.name, args: c.args ?? { input: c.input } }, thoughtSignature: 'bW9jaw==' }));
@@ -561,13 +561,14 @@ async function handle(req, res, raw) {
   const calls = (turn.tools || (turn.tool ? [turn.tool] : [])).map((c) => resolveTool(c, r));
   if (turn.text?.includes('{{tool_result}}')) turn = { ...turn, text: turn.text.replaceAll('{{tool_result}}', s.toolResult.trim()) };
   if (turn.text?.includes('{{headers}}')) turn = { ...turn, text: turn.text.replaceAll('{{headers}}', JSON.stringify(req.headers)) };
+  const missing = (turn.expect || []).filter((x) => !raw.includes(JSON.stringify(x).slice(1, -1)));
+  const whole = !missing.length && !turn.error && !turn.streamError && !turn.disconnect && !turn.hang;
   record({
     ...entry, key: req.headers["x-api-key"] ?? req.headers["x-goog-api-key"] ?? req.headers.authorization, kind: background ? "background" : "main", turn: index, model: r.model, stream: r.stream, messages: r.messages,
     tools: r.tools.map((t) => (t.namespace ? `${t.namespace}.` : '') + t.name), calls: calls.map((c) => c.name),
-    last: r.last.slice(-300), toolResult: r.toolResult === null ? null : r.toolResult.slice(0, 300), error: turn.error?.status,
+    last: r.last.slice(-300), toolResult: r.toolResult === null ? null : r.toolResult.slice(0, 300), error: turn.error?.status, usage: whole ? usageOf(turn) : undefined,
   });
 
-  const missing = (turn.expect || []).filter((x) => !raw.includes(JSON.stringify(x).slice(1, -1)));
   if (missing.length) { record({ seq: entry.seq, kind: 'expect-failed', status: 400, missing }); return sendError(res, api, { status: 400, message: `mock expectation failed: ${missing.join(' | ')}` }); }
   if (turn.gate) await gate(turn.gate).opened;
   if (turn.delayMs) await sleep(turn.delayMs);

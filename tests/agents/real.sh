@@ -2,16 +2,22 @@
 # real.sh - a real agent from npm in the default jail, with the stand-in model behind an injected name.
 #
 #	. tests/agents/real.sh
-#	prove_agent NAME PREFIX-OF-THE-KEY KEY-OF-THE-HARNESS [HOST THAT IT ALSO ASKS FOR]
+#	install_agent NAME
+#	start_model; stand_in
+#	start_scenarios
+#	prove_key NAME [HOST THAT IT ALSO ASKS FOR]	with a harness `go` for the daemon that runs
 #	models_of NAME MODEL=HOST...
 #
-# A run says something and writes a file, with a system prompt; while the model is silent the jail
+# prove_key: a run says something and writes a file, with a system prompt; while the model is silent the jail
 # is searched for the key, which the model has sent back in a header and in its text.
 . tests/integration/lib.sh
+. tests/integration/agent.sh
 
-AGENTS=${XDG_CACHE_HOME:-$HOME/.cache}/agentbox/agents
 KEY=sk-proof-$RANDOM$RANDOM$RANDOM
 PLANT=plant-$RANDOM$RANDOM$RANDOM
+# What servers of MCP are given, which agents put variables into; and so that they do not.
+export MCP_WORD='a "b" \ $HOME ${HOME} {env:HOME} {file:/etc/passwd} $$' MCP_EXPECTS
+MCP_EXPECTS=$(printf %s "$MCP_WORD" | base64 -w0)
 HELPERS=()
 
 start_model() {
@@ -22,30 +28,29 @@ start_model() {
   { "gate": "end", "text": "Wrote it. $PLANT {{headers}}", "chunkSize": 100000 }
 ] }
 J
-	node tests/agents/mock-llm.mjs --port-file "$T/port" --scenario "$T/scenario.json" --cwd /workspace --echo \
+	node tests/agents/mock-llm.mjs --port-file "$T/port" --scenario "$T/scenario.json" --scenarios tests/agents/scenarios --cwd /workspace --echo \
 		--log "$T/model.log" --bodies "$T/bodies" >"$T/model.out" 2>&1 &
 	HELPERS+=($!)
 	wait_for 30 test -s "$T/port"
 }
+# The same without a gate: who asks it says in the URL which of the scenarios is meant.
+start_scenarios() {
+	trap 'kill "${HELPERS[@]}" 2>/dev/null; _at_exit' EXIT
+	node tests/agents/mock-llm.mjs --port-file "$T/port" --scenarios tests/agents/scenarios --cwd "${1:-/workspace}" \
+		--log "$T/model.log" >"$T/model.out" 2>&1 &
+	HELPERS+=($!)
+	ok 'the stand-in model listens' wait_for 30 test -s "$T/port" || finish
+	mkdir -p "$T/etc/harnesses" "$T/etc/policy"
+}
 open_gate() { node -e 'fetch(process.argv[1], { method: "POST" })' "http://127.0.0.1:$(cat "$T/port")/__mock/open/$1"; }
 asked() { grep -q "\"kind\":\"main\",\"turn\":$1" "$T/model.log"; }
 
-# What the default policy injects, each of it led to the stand-in: its requests are held to the same.
+# stand_in [URL]: what the default policy injects, each of it led to the stand-in: its requests are held to the same.
 stand_in() {
+	local url=${1:-http://127.0.0.1:$(cat "$T/port")}
 	echo 'extends: default'
 	sed -n '/^egress:/,$p' policy/builtin/default.yaml | sed -e 's/^\( *\)secret: .*/\1secret: PROOF_KEY\n\1allow_loopback: true/' \
-		-e "s,upstream: .*,upstream: \"http://127.0.0.1:$(cat "$T/port")\","
-}
-
-# configure NAME KEYS
-configure() {
-	mkdir -p "$T/etc/harnesses" "$T/etc/policy"
-	stand_in >"$T/etc/policy/model.yaml"
-	printf -- '---\nbackend: %s\npolicy: model\n%s\nartifacts: [out/**]\nlimits: { timeoutMs: 600000 }\n---\nThe magic word is heliotrope.\n' \
-		"$1" "$2" >"$T/etc/harnesses/go.md"
-	: >"$T/etc/agentboxd.yaml"
-	export PROOF_KEY=$KEY
-	start_daemon --config "$T/etc/agentboxd.yaml" --agents "$AGENTS"
+		-e "s,upstream: .*,upstream: \"$url\","
 }
 
 search() {
@@ -66,11 +71,6 @@ $PLANT wire
 $PLANT memory
 X
 	is 'the key is nowhere in it' "$(grep "^$KEY" "$T/found")" ''
-}
-
-install_agent() {
-	sh "harnesses/agents/$1/install.sh" "$AGENTS/$1" >"$T/install" 2>&1 ||
-		skip_all "the agent's package cannot be fetched: $(tail -n 1 "$T/install")"
 }
 
 # models_of NAME MODEL=HOST...: does each of these models answer a run, through that injected name?
@@ -98,12 +98,8 @@ models_of() {
 	finish
 }
 
-prove_agent() {
-	install_agent "$1"
+prove_key() {
 	ok 'the agent starts' sh "harnesses/agents/$1/smoke.sh" "$AGENTS/$1"
-	trap 'kill "${HELPERS[@]}" 2>/dev/null; _at_exit' EXIT
-	ok 'the stand-in model listens' start_model || finish
-	ok 'the daemon' configure "$1" "$3" || finish
 	abctl run go -s u/g -p 'Write out/hello.txt.' --json >"$T/events" 2>"$T/err" &
 	local run=$! wire
 	# opencode first asks a package registry in vain, again and again: half a minute, on a busy machine over two
@@ -124,14 +120,8 @@ prove_agent() {
 	is 'the run succeeds' "$(json 'l.result.status' <"$T/events")" succeeded
 	like 'with its text' "$(json 'l.result.finalText' <"$T/events")" "Wrote it\. $PLANT"
 	like 'in which the key was masked' "$(json 'l.result.finalText' <"$T/events")" "\*{${#KEY}}"
-	is 'its file is there' "$(json 'l.result.artifacts.map(a=>a.path).join()' <"$T/events")" out/hello.txt
-	is 'as the model said' "$(cat "$T"/state/supervisor/artifacts/*/*)" "hello $PLANT"
-	is 'tokens are metered outside' "$(json 'l.result.usage.metered&&l.result.usage.inputTokens>0' <"$T/events")" true
+	is 'its file is as the model said' "$(abctl artifacts "$(json 'l.result.runId' <"$T/events")" get out/hello.txt)" "hello $PLANT"
 	ok 'the model was told the system prompt' grep -rq 'magic word is heliotrope' "$T/bodies"
-	is 'each request to it had the key' "$(grep '"kind":"main"' "$T/model.log" | grep -vc "\"key\":\"$2$KEY\"")" 0
 	like 'nothing else was asked for' "$(json 'e.filter(x=>x.type==="egress.denied").map(x=>x.host).join(" ")' <"$T/events")" \
-		"^(${4:-nothing} ?)*\$"
-	is 'the key is in no event, artifact, log, file of state' "$(grep -rlaE "$KEY" "$T/state" "$T/log" "$T/err" "$T/events")" ''
-	ok 'nothing is left' wait_for 20 no_jail_processes
-	finish
+		"^(${2:-nothing} ?)*\$"
 }
