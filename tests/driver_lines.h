@@ -7,6 +7,12 @@
 #include "tests/driver_record.h"
 #include "tests/t.h"
 
+/* A program and an address. */
+static const struct driver_mcp two_servers[2] = {
+        {.name = "local", .command = LIST("node", "a.mjs"), .env = LIST("A=1")},
+        {.name = "far", .url = "http://far.example/mcp", .headers = LIST("X-Key: v")},
+};
+
 /* argv, environment and files as text; returns owned. */
 static inline char *written(const struct driver *d, const struct driver_spec *spec)
 {
@@ -49,7 +55,7 @@ static inline void comes_of(const struct driver *d, const char *const *lines,
 	bool eof = false;
 	record_init(&rec);
 	const struct driver_spec spec = {.prompt = "Go.", .prompt_len = 3, .resume = "s"};
-	struct driver_run *r = d->open(&spec, &rec.sink);
+	struct driver_run *r = d->open(d, &spec, &rec.sink);
 	must(d->start(r, &to_stdin, &eof) == 0, "starts");
 	for (; *lines; lines++)
 		d->line(r, *lines, strlen(*lines), true, &to_stdin, &eof);

@@ -311,7 +311,7 @@ static inline void replay_line(struct replay *p, const char *text, size_t n)
 	auto_json struct json *line = json_parse(text, n, NULL);
 	if (!p->interrupted && replay_marked(p, text, n)) {
 		p->interrupted = true;
-		bool can = p->driver->interrupt(p->run, &p->to_stdin);
+		bool can = p->driver->interrupt && p->driver->interrupt(p->run, &p->to_stdin);
 		if (!can && !p->mutated)
 			ok(false, "%s: can be interrupted", p->name);
 		replay_written(p, false);
@@ -362,7 +362,7 @@ static inline void replay_feed(struct replay *p, const char *ext)
 static inline void replay_play(struct replay *p)
 {
 	bool eof = false;
-	p->run = p->driver->open(&p->spec, &p->rec.sink);
+	p->run = p->driver->open(p->driver, &p->spec, &p->rec.sink);
 	if (p->driver->start(p->run, &p->to_stdin, &eof) < 0)
 		must(false, "%s: starts", p->name);
 	/* A prompt that is all of stdin is text, not lines. */
@@ -392,19 +392,24 @@ static inline int replay_by_name(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Names of the recorded runs in a folder that begin with `prefix` (after a `!`: that do not), in
- * order; each owned. */
+/* Does the name begin with `prefix` (after a `!`: does it not)? */
+static inline bool replay_named(const char *name, const char *prefix)
+{
+	bool others = *prefix == '!';
+	prefix += others;
+	return (strncmp(name, prefix, strlen(prefix)) == 0) != others;
+}
+
+/* Names of the recorded runs in a folder that are so named, in order; each owned. */
 static inline size_t replay_names(const char *dir, const char *prefix, char *names[], size_t most)
 {
 	size_t n = 0;
-	bool others = *prefix == '!';
-	prefix += others;
 	DIR *d = opendir(dir);
 	must(d, "%s opens", dir);
 	for (struct dirent *e; (e = readdir(d)) && n < most;) {
 		char *dot = strstr(e->d_name, ".jsonl");
 		if (dot && dot[6] == '\0' && !strstr(e->d_name, ".in.jsonl") &&
-		        (strncmp(e->d_name, prefix, strlen(prefix)) == 0) != others)
+		        replay_named(e->d_name, prefix))
 			names[n++] = xstrndup(e->d_name, (size_t)(dot - e->d_name));
 	}
 	closedir(d);

@@ -62,8 +62,8 @@ project_disk() {
 	local stage=$W/stage size part
 	mkdir "$stage"
 	tar -C "$TOP" --exclude=./build --exclude=./.git -cf - . | tar -C "$stage" --no-same-owner -xf -
-	for part in "build/$MODE"/{bin,tests}; do
-		[ ! -d "$TOP/$part" ] || tar -C "$TOP" -cf - "$part" | tar -C "$stage" --no-same-owner -xf -
+	for part in "build/$MODE"/{bin,tests,lib/libagentbox.a,lib/libagentbox.so.0,deb}; do
+		[ ! -e "$TOP/$part" ] || tar -C "$TOP" -cf - "$part" | tar -C "$stage" --no-same-owner -xf -
 	done
 	size=$(($(du -sm "$stage" | cut -f1) * 5 / 4 + 1024))
 	mke2fs -q -F -t ext4 -E lazy_itable_init=1 -d "$stage" "$1" "${size}M" >&2 || die "cannot copy $TOP"
