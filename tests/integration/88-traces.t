@@ -120,8 +120,10 @@ calls() { # N: the run's id
 few=$(calls 300)
 many=$(calls 500)
 mode ok
+tools() { spans 'e.filter(x=>x.traceState&&x.traceState.length===502&&x.name==="tool x").length'; }
 ok 'both come' wait_for 20 eval 'told "$few" && told "$many"'
-is 'whole' "$(spans 'e.filter(x=>x.traceState&&x.traceState.length===502&&x.name==="tool x").length')" 800
+ok 'whole' wait_for 20 eval '[ "$(tools 2>/dev/null)" = 800 ]'
+is 'and once' "$(none_pending && tools)" 800
 
 # a collector that is not well
 for how in 503 later hang; do
