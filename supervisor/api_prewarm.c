@@ -1,5 +1,6 @@
 #include "supervisor/api.h"
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -7,16 +8,22 @@
 #include "supervisor/daemon.h"
 #include "supervisor/harnesses.h"
 #include "supervisor/http.h"
+#include "supervisor/loop.h"
 #include "supervisor/prewarm.h"
 #include "supervisor/problem.h"
 #include "supervisor/scope.h"
+#include "supervisor/visit.h"
 
 #include <string.h>
 
 enum { ANSWER_MAX = 4096 };
 
 struct waiter {
+	struct daemon *d;             /* borrowed */
 	struct http_request *request; /* borrowed; NULL: answered, or the client left */
+	bool stays;                   /* it is answered when all is done */
+	int64_t until_ms;
+	struct op look;
 	char session[ID_MAX], harness[NAME_MAX_LEN];
 	struct prewarm_said said;
 };
@@ -51,26 +58,52 @@ static void on_done(void *ctx, int rc, const struct err *e)
 		answer(x->request, x, true);
 }
 
-static void begin(struct daemon *d, struct http_request *r, const char *harness)
+static void look_again(struct op *op, int res, uint32_t flags);
+
+static void begin(struct waiter *x)
 {
 	struct err e;
-	const char *wait = http_query(r, "wait");
-	struct waiter *x = xnew(struct waiter);
-	(void)str_copy(
-	        x->session, sizeof(x->session), http_param(r, 0)); /* a longer one is not there */
-	(void)str_copy(x->harness, sizeof(x->harness), harness);   /* likewise */
-	int rc = prewarm_begin(d, x->session, x->harness, on_done, x, &x->said, &e);
-	if (rc == 0 && wait && strcmp(wait, "1") == 0) {
-		x->request = r;
-		http_on_gone(r, on_client_gone, x);
+	if (!x->request) {
+		free(x);
 		return;
 	}
+	int rc = prewarm_begin(x->d, x->session, x->harness, on_done, x, &x->said, &e);
+	if (rc == -EBUSY && visit_passes(x->d, x->session) && clock_mono_ms() < x->until_ms) {
+		loop_timeout(x->d->loop, &x->look, VISIT_LOOK_MS, look_again);
+		return;
+	}
+	if (rc == 0 && x->stays)
+		return;
+	struct http_request *r = take(x->request);
+	http_on_gone(r, NULL, NULL);
 	if (rc < 0)
 		problem_err(r, &e, PROBLEM_HARNESS_INVALID);
 	else
 		answer(r, x, rc == 1);
 	if (rc != 0)
 		free(x);
+}
+
+static void look_again(struct op *op, int res, uint32_t flags)
+{
+	(void)res;
+	(void)flags;
+	begin(container_of(op, struct waiter, look));
+}
+
+static struct waiter *waiter_new(struct daemon *d, struct http_request *r, const char *harness)
+{
+	const char *wait = http_query(r, "wait");
+	struct waiter *x = xnew(struct waiter);
+	x->d = d;
+	x->request = r;
+	x->stays = wait && strcmp(wait, "1") == 0;
+	x->until_ms = clock_mono_ms() + VISIT_PASSES_MS;
+	(void)str_copy(
+	        x->session, sizeof(x->session), http_param(r, 0)); /* a longer one is not there */
+	(void)str_copy(x->harness, sizeof(x->harness), harness);   /* likewise */
+	http_on_gone(r, on_client_gone, x);
+	return x;
 }
 
 void api_session_prewarm(struct daemon *d, struct http_request *r)
@@ -89,5 +122,5 @@ void api_session_prewarm(struct daemon *d, struct http_request *r)
 	if (scope_may_start(d, r, harness, &e) < 0)
 		problem_err(r, &e, PROBLEM_HARNESS_INVALID);
 	else if (scope_admit(d, r) == 0)
-		begin(d, r, harness);
+		begin(waiter_new(d, r, harness));
 }

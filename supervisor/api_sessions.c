@@ -12,16 +12,14 @@
 #include "supervisor/problem.h"
 #include "supervisor/scope.h"
 #include "supervisor/sessions.h"
-#include "supervisor/shared_jail.h"
 #include "supervisor/store.h"
 #include "supervisor/stream.h"
+#include "supervisor/visit.h"
 
 #include <string.h>
 
 enum {
 	SESSION_JSON_MAX = 64 << 10,
-	PASSING_MS = 10000, /* what passes by itself is waited for so long */
-	PASSING_LOOK_MS = 5,
 	TALKS_MAX = 32,
 	TALK_ID_MAX = 256,
 };
@@ -147,14 +145,6 @@ static void on_changed(void *ctx, int rc, const struct err *e)
 		http_reply(p->request, 204, NULL, NULL);
 }
 
-/* Nothing that a client can end: files are being looked at, or what had it is just gone. */
-static bool passes(struct daemon *d, const char *id)
-{
-	struct session *x = sessions_live(d->sessions, id);
-	return x && x->users == 1 && !x->piped && x->lane.held && !x->lane.busy &&
-	       (x->visited || !x->commands || shared_jail_ends(x->commands));
-}
-
 struct leave {
 	struct daemon *d;
 	struct pending *pending; /* owned until the deletion begins */
@@ -167,8 +157,8 @@ static void look_again(struct op *op, int res, uint32_t flags);
 
 static void try_to_delete(struct leave *x)
 {
-	if (x->pending->request && passes(x->d, x->id) && clock_mono_ms() < x->until_ms) {
-		loop_timeout(x->d->loop, &x->look, PASSING_LOOK_MS, look_again);
+	if (x->pending->request && visit_passes(x->d, x->id) && clock_mono_ms() < x->until_ms) {
+		loop_timeout(x->d->loop, &x->look, VISIT_LOOK_MS, look_again);
 		return;
 	}
 	if (x->pending->request)
@@ -190,7 +180,7 @@ void api_session_delete(struct daemon *d, struct http_request *r)
 	x->d = d;
 	x->pending = pending_new(r);
 	(void)str_copy(x->id, sizeof(x->id), http_param(r, 0)); /* a longer one is not there */
-	x->until_ms = clock_mono_ms() + PASSING_MS;
+	x->until_ms = clock_mono_ms() + VISIT_PASSES_MS;
 	try_to_delete(x);
 }
 

@@ -92,6 +92,13 @@ void visit_jail_made(struct shared_jail *x, struct session *held, uint64_t jail)
 	held->commands = x;
 }
 
+bool visit_passes(struct daemon *d, const char *session)
+{
+	struct session *x = sessions_live(d->sessions, session);
+	return x && x->users == 1 && !x->piped && x->lane.held && !x->lane.busy &&
+	       (x->visited || !x->commands || shared_jail_ends(x->commands));
+}
+
 /* ---- ending ---- */
 
 static void leave_jail(struct visit *x)

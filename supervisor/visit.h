@@ -13,6 +13,7 @@
 
 #include "base/err.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct daemon;
@@ -31,6 +32,15 @@ typedef void visit_here_fn(void *ctx, int worker, const struct err *e);
 struct visit *visit_begin(
         struct visits *v, const char *session, visit_here_fn *here, void *ctx, struct err *e);
 void visit_end(struct visit *x); /* NULL is fine */
+
+enum {
+	VISIT_PASSES_MS =
+	        10000,     /* what passes is waited for so long, by requests that nobody watches */
+	VISIT_LOOK_MS = 5, /* and looked at so often */
+};
+/* What has the session goes by itself, and no client can end it: files are looked at, it is being
+ * prepared, or a jail is ending. */
+bool visit_passes(struct daemon *d, const char *session);
 
 /* A jail that has the workspace of `held` (runs_keep_session) for itself: that is let go when the
  * jail is given back, or was never made.  Returns a reference. */
