@@ -14,8 +14,6 @@
 #include "supervisor/scope.h"
 #include "supervisor/visit.h"
 
-#include <string.h>
-
 enum { ANSWER_MAX = 4096 };
 
 struct waiter {
@@ -91,13 +89,13 @@ static void look_again(struct op *op, int res, uint32_t flags)
 	begin(container_of(op, struct waiter, look));
 }
 
-static struct waiter *waiter_new(struct daemon *d, struct http_request *r, const char *harness)
+static struct waiter *waiter_new(
+        struct daemon *d, struct http_request *r, const char *harness, bool stays)
 {
-	const char *wait = http_query(r, "wait");
 	struct waiter *x = xnew(struct waiter);
 	x->d = d;
 	x->request = r;
-	x->stays = wait && strcmp(wait, "1") == 0;
+	x->stays = stays;
 	x->until_ms = clock_mono_ms() + VISIT_PASSES_MS;
 	(void)str_copy(
 	        x->session, sizeof(x->session), http_param(r, 0)); /* a longer one is not there */
@@ -111,9 +109,11 @@ void api_session_prewarm(struct daemon *d, struct http_request *r)
 	static const struct body_key keys[] = {{"harness", BODY_STRING, true}};
 	struct err e;
 	size_t n;
+	bool wait;
 	const char *text = http_body(r, &n);
 	auto_json struct json *body = body_parse(text, n, &e);
-	if (!body || body_check(body, "", keys, ARRAY_LEN(keys), &e) < 0) {
+	if (!body || body_check(body, "", keys, ARRAY_LEN(keys), &e) < 0 ||
+	        http_query_flag(r, "wait", &wait, &e) < 0) {
 		problem_err(r, &e, PROBLEM_BAD_REQUEST);
 		return;
 	}
@@ -122,5 +122,5 @@ void api_session_prewarm(struct daemon *d, struct http_request *r)
 	if (scope_may_start(d, r, harness, &e) < 0)
 		problem_err(r, &e, PROBLEM_HARNESS_INVALID);
 	else if (scope_admit(d, r) == 0)
-		begin(waiter_new(d, r, harness));
+		begin(waiter_new(d, r, harness, wait));
 }

@@ -48,6 +48,7 @@ like 'a text with parameters is not told ahead' "$(prewarm q asks | said)" '^rea
 like 'a checkout is its run'"'"'s' "$(prewarm q clones)" 'workspace.repo.*cannot be prewarmed'
 like 'a pipeline has no agent' "$(prewarm q steps)" 'is a pipeline: prewarm the harness of its first step'
 like 'a harness that is not there' "$(prewarm q wram)" "no harness 'wram'.*warm"
+like 'wait is 0 or 1' "$(curl -s --unix-socket "$T/sock" -d '{"harness":"warm"}' 'http://x/v1/sessions/ses_00000000000000000000000000/prewarm?wait=yes')" '"status":400.*wait'
 like 'nor a session' "$(abctl session prewarm ses_00000000000000000000000000 warm 2>&1)" 'no session'
 
 prewarm b warm >/dev/null
