@@ -88,7 +88,7 @@ int pack_ls(const struct cli *cli, const struct pack_args *a)
 {
 	static const struct column columns[] = {{"PACK", "pack", CELL_TEXT},
 	        {"VERSION", "version", CELL_TEXT}, {"INSTALLED", "installedAt", CELL_TIME},
-	        {"FILES", "files", CELL_COUNT}, {"SOURCE", "source", CELL_TEXT},
+	        {"HARNESSES", "files", CELL_COUNT}, {"SOURCE", "source", CELL_TEXT},
 	        {"ERROR", "error", CELL_TEXT}, {.heading = NULL}};
 	struct agent_trees t;
 	int code = pack_open(a, false, &t);

@@ -24,18 +24,26 @@ static void scalar(struct buf *to, const struct json *v)
 {
 	const char *text = json_text(v);
 	auto_buf struct buf b = BUF_INIT(CELL_BYTES_MAX);
-	if (!text) {
+	if (json_is_array(v)) {
 		/* Lists of short things read well in a cell. */
 		for (const struct json *it = json_first(v); it; it = json_next(it)) {
 			if (it != json_first(v))
 				buf_puts(to, ", ");
 			scalar(to, it);
 		}
-		if (v && !json_is_array(v) && json_print(v, &b) == 0)
-			text = b.p;
+	} else if (!text && v && json_print(v, &b) == 0) {
+		text = b.p;
 	}
 	if (text)
 		neutral_line(to, text, strlen(text));
+}
+
+static int64_t elements(const struct json *list)
+{
+	int64_t n = 0;
+	for (const struct json *it = json_first(list); it; it = json_next(it))
+		n++;
+	return n;
 }
 
 static void cell(struct buf *to, const struct column *c, const struct json *object)
@@ -55,6 +63,8 @@ static void cell(struct buf *to, const struct column *c, const struct json *obje
 		buf_puts(to, human_duration((int64_t)n).s);
 	else if (c->kind == CELL_COUNT && number)
 		buf_puts(to, human_count((int64_t)n).s);
+	else if (c->kind == CELL_COUNT && json_is_array(v))
+		buf_puts(to, human_count(elements(v)).s);
 	else
 		scalar(to, v);
 }

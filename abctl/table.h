@@ -14,8 +14,8 @@ enum cell_kind {
 	CELL_TIME,
 	CELL_BYTES,
 	CELL_MS,
-	CELL_COUNT,
-	CELL_SHORT /* 12 characters */
+	CELL_COUNT, /* of a list: its elements */
+	CELL_SHORT  /* 12 characters */
 };
 
 /* A column: its heading, and the member of each object it shows ("exit.code" for a nested one). */

@@ -38,13 +38,21 @@ static void tables(void)
 	};
 	auto_json struct json *j = json_parse(text, strlen(text), NULL);
 	auto_buf struct buf b = BUF_INIT(1 << 16), cut = BUF_INIT(1 << 16),
-	                    none = BUF_INIT(1 << 16);
+	                    none = BUF_INIT(1 << 16), counted = BUF_INIT(1 << 16);
 	table_write(&b, columns, j, 0);
 	is_str(b.p,
 	        "ID            N       WHEN            Y     LIST\n"
 	        "a             1.5 kB  11-29 20:56:48  true  -\n"
 	        "longer^[[31m  2 B     -               -     p, q\n",
 	        "aligned columns");
+	static const struct column counts[] = {{"ID", "id", CELL_SHORT},
+	        {"LIST", "list", CELL_COUNT}, {"X", "x", CELL_TEXT}, {.heading = NULL}};
+	table_write(&counted, counts, j, 0);
+	is_str(counted.p,
+	        "ID            LIST  X\n"
+	        "a             -     {\"y\":true}\n"
+	        "longer^[[31m  2     -\n",
+	        "a list that is counted, an object");
 	table_write(&cut, columns, j, 10);
 	is_str(cut.p, "ID\na\nlonger^[[3\n", "cut to the width");
 	table_write(&none, columns, NULL, 0);
