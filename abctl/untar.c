@@ -203,7 +203,9 @@ static int begin_file(struct untar *u, const struct header *h, struct err *e)
 	uint64_t mode;
 	if (number(h->mode, sizeof(h->mode), &mode) < 0)
 		return err_set(e, -EBADMSG, "the archive has a broken header");
-	int r = untar_check_name(u->name, e);
+	/* An archive of `.` has that in front. */
+	const char *name = u->name + (strncmp(u->name, "./", 2) == 0 ? 2 : 0);
+	int r = untar_check_name(name, e);
 	if (r < 0)
 		return r;
 	if (++u->files > u->files_max)
@@ -214,7 +216,7 @@ static int begin_file(struct untar *u, const struct header *h, struct err *e)
 		        (unsigned long long)u->bytes_max);
 	u->bytes += u->left;
 	u->state = IN_FILE;
-	r = u->calls->file(u->ctx, u->name, mode & 0111, e);
+	r = u->calls->file(u->ctx, name, mode & 0111, e);
 	u->name[0] = '\0';
 	return r;
 }

@@ -125,6 +125,9 @@ refused 'a pack has no pipelines' add "$T/src"
 ok 'an archive' pack add "$T/archives/good.tgz"
 is 'its harness' "$(says good.say)" 'of an archive'
 ok 'one without a directory above' pack add "$T/archives/flat.tgz"
+mkdir "$T/of-dot" && tar -xzf "$T/archives/flat.tgz" -C "$T/of-dot" && tar -czf "$T/archives/of-dot.tgz" -C "$T/of-dot" .
+ok 'one of .' pack add "$T/archives/of-dot.tgz" --name of-dot
+is 'its harness' "$(says of-dot.say)" 'of an archive'
 ok 'one that brings a record of its own' pack add "$T/archives/record.tgz"
 is 'has ours' "$(json 'l.grants.length+l.pack' <"$P/record/INSTALLED")$(stat -c %u "$P/record/INSTALLED")" 0record0
 ok 'a long name' pack add "$T/archives/long.tgz"

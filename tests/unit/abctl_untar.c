@@ -109,10 +109,12 @@ static void good(void)
 	block("c", "package/b", '0', "00000000000");
 	entry("x", 'x', "12 path=p/q\n13 mtime=1.5\n");
 	entry("package/other", '0', "named otherwise");
+	entry("./", '5', "");
+	entry("./package/dot", '0', "of .");
 	entry("package/last", '\0', "old style");
 	over();
-	static const char want[] =
-	        "package/a*=hello;package/b/c*=;p/q*=named otherwise;package/last*=old style;";
+	static const char want[] = "package/a*=hello;package/b/c*=;p/q*=named otherwise;"
+	                           "package/dot*=of .;package/last*=old style;";
 	bool all = true;
 	for (size_t step = 1; step < archive.len; step = step * 2 + 1)
 		all = all && read_it(step, &e) == 0 && strcmp(told, want) == 0;
@@ -139,6 +141,10 @@ int main(void)
 	one("/etc/evil", '0', "empty part", "absolute");
 	one("a//b", '0', "empty part", "an empty part");
 	one("a/.", '0', "'.'", "a dot");
+	one("././a", '0', "'.'", "a second one");
+	one("./", '0', "empty part", "a file that is where it unpacks");
+	one("./../evil", '0', "'..'", "out by ./..");
+	one(".//evil", '0', "empty part", "absolute behind it");
 	one("a/", '0', "empty part", "a file that is a directory");
 	one("a\033b", '0', "control", "control characters");
 	one("", '0', "without a name", "no name");
