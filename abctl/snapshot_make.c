@@ -46,7 +46,8 @@ static int forget(const struct cli *cli, const char *what, const char *name)
 	return query_send(cli, &req, &answer);
 }
 
-/* `argv` in a jail of the session, with our stdio. */
+/* `argv` in a jail of the session, with our stdio: 0, or an exit code of ours after having said
+ * why. */
 static int in_jail(const struct cli *cli, const struct snapshot_args *a, const char *session,
         const char *snapshot, const char *const *argv)
 {
@@ -54,7 +55,11 @@ static int in_jail(const struct cli *cli, const struct snapshot_args *a, const c
 	        .policy = a->policy ? a->policy : "offline",
 	        .snapshot = snapshot,
 	        .name = "prepare"};
-	return session_exec(cli, session, &c);
+	int code = session_exec(cli, session, &c);
+	if (code == 0 || code == EXIT_USAGE || code == EXIT_SYSTEM)
+		return code;
+	fail_note("%s ended with exit code %d: no snapshot is made", argv[0], code);
+	return EXIT_FAILED;
 }
 
 /* ---- a directory ---- */

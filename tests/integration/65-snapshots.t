@@ -154,7 +154,9 @@ ok 'a session is prepared apart' abctl snapshot create prepared --from u/one --p
 is 'and has not changed' "$(ls "$(dir_of one)/workspace/upper/d")" n
 is 'the snapshot has' "$(ls "$T/state/snapshots/$(readlink "$T/state/snapshots/prepared")/tree/d")" m
 HAVE=$(snapshots)
-ok 'what cannot be prepared' not abctl snapshot create bad --from "$T/dir" --prepare 'exit 3'
+abctl snapshot create bad --from "$T/dir" --prepare 'exit 3' >"$T/bad" 2>&1
+is 'what cannot be prepared' $? 1
+like 'is said' "$(tail -n 1 "$T/bad")" '^abctl: notice: .*exit code 3: no snapshot is made'
 is 'lands nothing' "$(snapshots) $(abctl sessions --json | json 'l.sessions.filter(x=>x.userId==="snapshot").length')" "$HAVE 0"
 
 # ---- killed
