@@ -10,7 +10,7 @@ unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_OBJECT_DIRECTORY GIT_COMMON_DIR G
 export GIT_OPTIONAL_LOCKS=0 GIT_TERMINAL_PROMPT=0 GIT_ALLOW_PROTOCOL=none GIT_NO_LAZY_FETCH=1 GIT_NO_REPLACE_OBJECTS=1
 there() { git -C "$dir" -c core.fsmonitor=false "$@"; }
 path() { there rev-parse --path-format=absolute --git-path "$1"; }
-objects=$(path objects) || exit 1
+objects=$(path objects) || fail "git does not read $dir"
 [ "$(there rev-parse --is-shallow-repository)" = false ] ||
 	fail "$dir is a shallow clone; remedy: git fetch --unshallow"
 base=$(there rev-parse -q --verify --end-of-options "${ref:-HEAD}^{commit}") ||

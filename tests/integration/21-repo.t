@@ -322,6 +322,7 @@ cannot() { # WHAT CODE WANT ARGS...
 }
 cannot 'a shallow clone' 111 'is a shallow clone; remedy: git fetch --unshallow' "$T/shallow"
 cannot 'no repository' 111 'not a git repository' "$T/hooks"
+like 'which is said as any end of abctl' "$(tail -n 1 "$T/out")" "^abctl: system: --repo: git does not read $T/hooks"
 cannot 'no directory' 100 'is no directory and no URL' "$T/nowhere"
 cannot 'no such ref' 111 "has no commit 'nowhere'" "$work#nowhere"
 cannot 'what is not committed of a ref' 111 'dirty goes with a working directory' "$work#v1" --dirty
