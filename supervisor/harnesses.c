@@ -519,7 +519,8 @@ static void show(struct harnesses *h, const struct harnesses_view *v, const stru
 		jw_str(w, "model", x->harness->model);
 		jw_str(w, "policy", x->harness->policy);
 		jw_texts(w, "artifacts", x->harness->artifacts);
-		jw_int(w, "timeoutMs", (int64_t)x->harness->timeout_ms);
+		if (!x->harness->nsteps)
+			jw_int(w, "timeoutMs", (int64_t)x->harness->timeout_ms);
 		if (whole && !v->outside)
 			harness_json(w, x->harness);
 	} else {

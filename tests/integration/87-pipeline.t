@@ -69,6 +69,7 @@ like 'one without says so' "$(abctl run step --json --help)" '^It declares no pa
 like 'and one that is not there' "$(abctl run none --help)" '^No daemon tells of a harness'
 is 'a default' "$(post '?wait=1' "$(body p typed '{{who}} {{lang}}' ',"params":{"who":"ana"}')" | json 'l.finalText.trim()')" 'ana de'
 like 'are shown' "$(abctl harness show typed)" 'whose it is'
+is 'one that runs nothing itself has no time' "$(abctl harness show gives --json | json 'String(l.timeoutMs)') $(abctl harness show typed --json | json l.timeoutMs)" 'undefined 600000'
 like 'a step that wants what the pipeline has not' "$(post '' "$(body p wants '')")" "\"status\":422.*requires the parameter 'who'"
 like "a step's form holds" "$(post '' "$(body p gives '' ',"params":{"who":"A"}')")" '"status":400.*params.who'
 is 'a step has the values of the pipeline' "$(post '?wait=1' "$(body p gives '' ',"params":{"who":"ana"}')" | json 'l.finalText.trim()')" 'ana de'
