@@ -142,7 +142,7 @@ const struct verb cmd_session = {
         .help = "SESSION is an id or USER/GOAL. `rm SESSION` deletes workspace, home, events and "
                 "artifacts;\n"
                 "it is refused while a run of the session runs or waits. A pinned session is\n"
-                "never evicted.\n"
+                "never evicted, and nothing of its runs goes by age or number (`retention`).\n"
                 "\n"
                 "`prewarm` prepares a session for its next run of HARNESS, and makes it where "
                 "there\n"

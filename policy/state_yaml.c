@@ -25,7 +25,8 @@ static const struct key retention_rows[] = {
                 .min = 1,
                 .none = true,
                 .dflt = "none",
-                .doc = "How long a run is kept after its end, with all of it. none: for ever."},
+                .doc = "How long a run is kept after its end, with all of it. Of a pinned session "
+                       "nothing goes by retention but raw logs. none: for ever."},
         {.name = "runs_max",
                 .type = KEY_COUNT,
                 .offset = offsetof(struct daemon_config, keep.runs_max),

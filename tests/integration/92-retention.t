@@ -32,12 +32,18 @@ b=$(json 'l.sessionId' <"$T/b.run")
 last=$(events "$ses" | json 'l.seq')
 like 'without a word everything is kept' "$(events "$ses" | json 'e[0].seq+" "+e.filter(x=>x.type==="run.done").length')" '^1 3$'
 
+c1=$(one c k5)
+abctl session pin u/c >/dev/null
 keep 'artifacts: 1ms'
 ok 'artifacts go' wait_for 20 artifact_gone "$a3"
 ok 'of all old runs' artifact_gone "$a1"
 is 'and are not listed' "$(req "http://x/v1/runs/$a1/artifacts" | json 'l.artifacts.length')" 0
 is 'the record stays' "$(abctl show "$a1" --json | json 'l.result.status')" succeeded
 is 'nothing goes of a session that is in use' "$(code "http://x/v1/runs/$b1/artifacts/out/hello.txt")" 200
+is 'nor of one that is pinned' "$(code "http://x/v1/runs/$c1/artifacts/out/hello.txt")" 200
+abctl session unpin u/c >/dev/null
+ok 'until it is not' wait_for 20 artifact_gone "$c1"
+abctl session rm u/c >/dev/null
 size=$(stat -c %b "$T/state/supervisor/events/$ses.jsonl")
 
 keep 'events: 1ms, artifacts: 1ms'
