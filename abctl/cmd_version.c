@@ -24,9 +24,11 @@ static int run(struct cli *cli, const void *args, int argc, char **argv)
 		return fail_system("%s", e.text);
 	}
 	const struct json *root = json_get(daemon, "agentboxd");
-	printf("abctl %s\nagentboxd %s, since %s\nagentbox-supervisor %s\n", AGENTBOX_VERSION,
-	        json_str(root, "version", "?"), json_str(root, "since", "?"),
-	        json_str(daemon, "version", "?"));
+	printf("abctl %s\n", AGENTBOX_VERSION);
+	if (json_str(root, "version", NULL)) /* keys and strangers are not told */
+		printf("agentboxd %s, since %s\n", json_str(root, "version", "?"),
+		        json_str(root, "since", "?"));
+	printf("agentbox-supervisor %s\n", json_str(daemon, "version", "?"));
 	return EXIT_DONE;
 }
 

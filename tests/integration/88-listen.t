@@ -78,6 +78,7 @@ run=$(tls run waits -s ana/two -p x --detach)
 tls logs "$run" -f >"$T/follow" 2>&1 &
 follow=$!
 ok 'a stream' wait_for 10 grep -q on "$T/follow"
+is 'what is not told is left out' "$(tls version | cut -d' ' -f1 | tr '\n' ' ')" 'abctl agentbox-supervisor '
 kill_child agentbox-listener >/dev/null
 ok 'another listener when it is killed' wait_for 10 tls version
 kill_child agentbox-supervisor >/dev/null
