@@ -88,6 +88,11 @@ def parents(pid):
     while pid not in ("0", "1"):
         yield pid
         pid = re.search(r"PPid:\s*(\d+)", open(f"/proc/{pid}/status").read()).group(1)
+def pieces(mem, at, end):
+    while at < end:
+        mem.seek(at)
+        yield mem.read(min(end - at, 16 << 20))
+        at += (16 << 20) - 256  # what lies across two is whole in one
 for pid in filter(str.isdigit, os.listdir("/proc")):
     try:
         if daemon not in parents(pid):
@@ -99,18 +104,24 @@ for pid in filter(str.isdigit, os.listdir("/proc")):
         if not name.startswith(("agentbox-superv", "agentbox-init")):
             continue
         mem = open(f"/proc/{pid}/mem", "rb", 0)
-        for line in open(f"/proc/{pid}/maps"):
-            a, b, mode = re.match(r"(\w+)-(\w+) (\S+)", line).groups()
-            if mode.startswith("rw"):
-                mem.seek(int(a, 16))
-                if value in mem.read(int(b, 16) - int(a, 16)):
-                    found.add(f"{name}:memory")
-    except (FileNotFoundError, ProcessLookupError, OSError):
-        pass
+        maps = open(f"/proc/{pid}/maps").readlines()
+    except (FileNotFoundError, ProcessLookupError):
+        continue  # it has ended
+    for line in maps:
+        a, b, mode = re.match(r"(\w+)-(\w+) (\S+)", line).groups()
+        a, b = int(a, 16), int(b, 16)
+        # as large is a sanitizer's account of the memory alone
+        if not mode.startswith("rw") or b - a >= 1 << 40:
+            continue
+        for piece in pieces(mem, a, b):
+            if value in piece:
+                found.add(f"{name}:memory")
+            if b"TOOL_KEY" in piece:  # its name, which is known there: this looks where it should
+                found.add(f"{name}:name")
 print(" ".join(sorted(found)))
 PY
 is 'it is in the environment of the agent and in no other process, argument, or memory of the supervisor and PID 1' \
-	"$(python3 "$T/where.py" "$T/etc/keys/TOOL_KEY" "$DAEMON")" 'python3:environ'
+	"$(python3 "$T/where.py" "$T/etc/keys/TOOL_KEY" "$DAEMON")" 'agentbox-superv:name python3:environ'
 abctl exec "$session" -- sh -c 'for p in /proc/[0-9]*; do tr "\0" "\n" <$p/environ; done 2>/dev/null; cat /proc/[0-9]*/environ | base64 -w0' >"$T/exec" 2>&1
 like 'a command of a client in that jail sees the variable' "$(cat "$T/exec")" '^TOOL_TOKEN=\*{8}'
 ok 'and not the value, in whatever form' clean "$T/exec"
