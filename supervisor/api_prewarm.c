@@ -58,6 +58,17 @@ static void on_done(void *ctx, int rc, const struct err *e)
 
 static void look_again(struct op *op, int res, uint32_t flags);
 
+static bool must_wait(const struct waiter *x)
+{
+	return x->request && !daemon_closing(x->d) && !x->d->early_stopped &&
+	       clock_mono_ms() < x->until_ms && visit_passes(x->d, x->session);
+}
+
+static void wait_a_little(struct waiter *x)
+{
+	loop_timeout(x->d->loop, &x->look, VISIT_LOOK_MS, look_again);
+}
+
 static void begin(struct waiter *x)
 {
 	struct err e;
@@ -66,8 +77,8 @@ static void begin(struct waiter *x)
 		return;
 	}
 	int rc = prewarm_begin(x->d, x->session, x->harness, on_done, x, &x->said, &e);
-	if (rc == -EBUSY && visit_passes(x->d, x->session) && clock_mono_ms() < x->until_ms) {
-		loop_timeout(x->d->loop, &x->look, VISIT_LOOK_MS, look_again);
+	if (rc == -EBUSY && must_wait(x)) {
+		wait_a_little(x);
 		return;
 	}
 	if (rc == 0 && x->stays)
@@ -82,11 +93,16 @@ static void begin(struct waiter *x)
 		free(x);
 }
 
+/* All that a harness needs is not looked at again for each look. */
 static void look_again(struct op *op, int res, uint32_t flags)
 {
+	struct waiter *x = container_of(op, struct waiter, look);
 	(void)res;
 	(void)flags;
-	begin(container_of(op, struct waiter, look));
+	if (must_wait(x))
+		wait_a_little(x);
+	else
+		begin(x);
 }
 
 static struct waiter *waiter_new(

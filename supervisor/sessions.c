@@ -415,6 +415,7 @@ struct making {
 static void made(void *ctx, int rc, const struct err *e)
 {
 	auto_free struct making *m = ctx;
+	m->session->makers--;
 	m->done(m->ctx, rc, m->session->id, e);
 	sessions_drop(m->sessions, m->session);
 }
@@ -431,6 +432,7 @@ void sessions_make(
 	}
 	struct making *m = xnew(struct making);
 	*m = (struct making){s, x, done, ctx};
+	x->makers++;
 	struct store_session row = {
 	        .id = x->id, .user = x->user, .goal = x->goal, .created_ms = clock_wall_ms()};
 	store_add_session(s->daemon->store, &row, made, m);

@@ -39,6 +39,7 @@ struct session {
 	bool coming;                  /* it was not ready yet when it was held first */
 	bool visited;                 /* held for a request for files alone */
 	unsigned users;               /* runs and execs that hold it; freed at 0 */
+	unsigned makers;              /* of those, until a commit (sessions_make) */
 };
 
 /* Where what may run in it now stands in line. */

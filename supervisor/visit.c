@@ -95,7 +95,11 @@ void visit_jail_made(struct shared_jail *x, struct session *held, uint64_t jail)
 bool visit_passes(struct daemon *d, const char *session)
 {
 	struct session *x = sessions_live(d->sessions, session);
-	return x && x->users == 1 && !x->piped && x->lane.held && !x->lane.busy &&
+	if (!x || x->piped || x->lane.busy)
+		return false;
+	if (x->users == x->makers)
+		return true;
+	return x->users == x->makers + 1 && x->lane.held &&
 	       (x->visited || !x->commands || shared_jail_ends(x->commands));
 }
 

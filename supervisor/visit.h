@@ -39,7 +39,7 @@ enum {
 	VISIT_LOOK_MS = 5, /* and looked at so often */
 };
 /* What has the session goes by itself, and no client can end it: files are looked at, it is being
- * prepared, or a jail is ending. */
+ * made or prepared, or a jail is ending. */
 bool visit_passes(struct daemon *d, const char *session);
 
 /* A jail that has the workspace of `held` (runs_keep_session) for itself: that is let go when the

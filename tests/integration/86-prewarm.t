@@ -63,6 +63,12 @@ wait "${pids[@]}"
 is 'of three at once two wait, and none makes a second agent' "$(for i in 1 2 3; do said <"$T/at$i"; done | sort | uniq -c | tr -s ' ')" ' 3 ready|true|'
 ok 'there is one in the session' wait_for 10 live_parrots 2
 abctl session rm u/d >/dev/null
+for round in $(seq 20); do
+	for i in 1 2 3 4; do prewarm f plain >"$T/at$round.$i" & pids[i]=$!; done
+	wait "${pids[@]}"
+	abctl session rm u/f >/dev/null 2>&1 || echo refused >"$T/at$round.1"
+done
+is 'who makes the session once more, as each of them does, is in no other'"'"'s way' "$(cat "$T"/at*.[1-4] | grep -c '"state":"ready"')" 80
 id=$(abctl session prewarm u/e warm --json | json 'l.sessionId')
 run warm e 'say:meanwhile'
 is 'a run that comes meanwhile waits and gets it' "$(was_warm),$(result)" 'true,succeeded|told:Be brief. meanwhile|'
