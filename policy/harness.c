@@ -1,5 +1,6 @@
 #include "policy/harness.h"
 #include "base/mem.h"
+#include "base/neutral.h"
 #include "policy/harness_keys.h"
 #include "policy/harness_pairs.h"
 #include "policy/harness_params.h"
@@ -395,6 +396,20 @@ static int fill(const struct keys_ctx *k, const struct parts *s, struct harness_
 	return 0;
 }
 
+/* Of what is none agents would get something else, and it could not be told. */
+static int check_text(const struct keys_ctx *k, const char *text, size_t n)
+{
+	const char *end = text + n, *next;
+	int line = 1;
+	for (const char *p = text; p < end; p = next, line++) {
+		const char *nl = memchr(p, '\n', (size_t)(end - p));
+		next = nl ? nl + 1 : end;
+		if (!neutral_is_text(p, (size_t)(next - p)))
+			return keys_error(k, line, "this line is not UTF-8");
+	}
+	return 0;
+}
+
 struct harness *harness_parse(const char *file, const char *text, size_t n, harness_note_fn *note,
         void *ctx, struct err *e)
 {
@@ -406,7 +421,7 @@ struct harness *harness_parse(const char *file, const char *text, size_t n, harn
 	size_t len = 0;
 	auto_free char *copy = plain_text(text, n, &len);
 	struct parts s = {0};
-	if (split(&k, copy, len, &s) < 0)
+	if (check_text(&k, copy, len) < 0 || split(&k, copy, len, &s) < 0)
 		return NULL;
 	struct harness_build b = {.h = {.refs = 1,
 	                                  .file = xstrdup(file),

@@ -194,6 +194,11 @@ static void odd(void)
 		ok(!h && strncmp(e.text, "x.md:", 5) == 0, "refused: %s", e.text);
 		harness_unref(h);
 	}
+	static const char latin[] = "---\nbackend: claude\n---\ncaf\xe9\n";
+	h = harness_parse("x.md", latin, sizeof(latin) - 1, NULL, NULL, &e);
+	ok(!h, "a text in another encoding is refused");
+	is_str(e.text, "x.md:4: this line is not UTF-8", "with its line");
+	harness_unref(h);
 	static const char loose[] = "---\nbackend: claude\ntools: {allow: []}\n---\n";
 	h = harness_parse("a/b.md", loose, strlen(loose), NULL, NULL, &e);
 	must(h != NULL, "no body: %s", e.text);
