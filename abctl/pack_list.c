@@ -28,8 +28,12 @@ int pack_open(const struct pack_args *a, bool change, struct agent_trees *t)
 		t->what = "pack";
 		t->dir = take(dir);
 		t->fd = open(t->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		return t->fd < 0 && errno != ENOENT ? fail_system("%s: %s", t->dir, strerror(errno))
-		                                    : 0;
+		if (t->fd < 0 && errno != ENOENT)
+			return fail_system("%s: %s", t->dir, strerror(errno));
+		/* Without packs nothing is wrong; one that is not there is a slip. */
+		if (t->fd < 0 && a->harnesses && access(a->harnesses, F_OK) < 0)
+			return fail_usage("--harnesses: %s: %s", a->harnesses, strerror(errno));
+		return 0;
 	}
 	if (geteuid() != 0)
 		return fail_usage("packs are root's: what they may is granted by root");

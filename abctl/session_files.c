@@ -93,10 +93,18 @@ int session_files_ls(const struct cli *cli, const char *session, const char *pat
 	return r;
 }
 
+static bool is_top(const char *path)
+{
+	path += strspn(path, "/");
+	return !path[0] || (path[0] == '.' && !path[1 + strspn(path + 1, "/")]);
+}
+
 static int change(const struct cli *cli, const char *session, const char *path, const char *query,
         const char *method, const char *done)
 {
 	auto_free char *id = NULL, *at = NULL;
+	if (is_top(path))
+		return fail_usage("'%s' is the workspace itself: name what is in it", path);
 	int r = query_session(cli, session, &id);
 	const struct session_tree t = {cli, id, "files"};
 	if (r == 0)

@@ -224,6 +224,7 @@ struct import {
 	FILE *kept; /* owned */
 	uint64_t bytes;
 	unsigned files, left; /* left: of the home, which is not wanted */
+	bool ours;            /* it has what an export has */
 	int code;             /* of what has failed, and is said already */
 };
 
@@ -249,6 +250,7 @@ static int on_file(void *ctx, const char *name, bool executable, struct err *e)
 {
 	struct import *x = ctx;
 	const char *at = where(x, name);
+	x->ours |= x->part || strcmp(name, "session.json") == 0;
 	(void)str_copy(x->name, sizeof(x->name), at); /* untar has looked how long it is */
 	if (!at[0])
 		return 0;
@@ -405,6 +407,10 @@ int session_import(const struct cli *cli, const char *session, const char *in, b
 	int r = make_session(cli, session, &x.id);
 	if (r == 0)
 		r = feed(&x, piped ? STDIN_FILENO : file, piped ? "stdin" : in);
+	if (r == 0 && !x.ours)
+		r = fail_usage("%s has neither workspace/ nor session.json: it is no archive of "
+		               "`abctl session export`",
+		        piped ? "stdin" : in);
 	if (r && x.id)
 		forget(cli, x.id);
 	if (r == 0 && x.left)

@@ -161,6 +161,10 @@ ln -s /etc/passwd "$T/in/workspace/zlink"
 tar -C "$T/in" -cf "$T/bad.tar" workspace/ok workspace/zlink && refused 'a link'
 tar -C "$T/in" -cf "$T/bad.tar" --transform 's,ok,../../up,' workspace/ok 2>/dev/null && refused 'a name that leads out'
 head -c 1000000 "$T/s.tar" >"$T/bad.tar" && refused 'no end'
+tar -C "$T/in/workspace" -cf "$T/bad.tar" ok && refused 'nothing of a session'
+like 'which is said' "$(abctl session import v/bad -f "$T/bad.tar" 2>&1)" 'bad.tar has neither workspace/ nor session.json'
+for top in '' . ./ /; do abctl session rm -r u/g "$top"; done >"$T/top" 2>&1
+is 'the workspace itself is not removed' "$(grep -c 'is the workspace itself: name what is in it' "$T/top")" 4
 ok 'directories go with -r' abctl session rm -r u/g tree
 new=$(api 'http://x/v1/sessions?user=v&goal=new' | json 'l.sessions[0].sessionId')
 arrives() { [ "$(api "http://x/v1/sessions/$new" | json 'l.active')" = true ]; }

@@ -53,6 +53,8 @@ is 'the lock' "$(json 'l.source+" "+l.version+" "+l.grants.join()' <"$T/out")" "
 refused "pack 'mine' is installed" add "$T/src" --grant 'secrets:*,policy:other'
 like 'ls' "$(abctl pack ls --harnesses "$H")" '^mine +1.0 '
 ok 'verify' pack verify
+not abctl pack verify --harnesses "$T/typo" 2>"$T/err"
+like 'which finds nothing right where there is nothing' "$(cat "$T/err")" "--harnesses: $T/typo: No such file or directory"
 
 # ---- files that change on the disk ----
 sed -i 's/secrets: \[\]/secrets: []\nenv: [HOME]/' "$P/mine/harnesses/plain.md"
