@@ -71,11 +71,10 @@ static void verbs_member(struct jw *w, const struct opt_list *l)
 		return;
 	jw_open(w, "verbs", '[');
 	for (int i = 0; i < l->n; i++)
-		for (const char *p = l->v[i]; *p;) {
+		for (const char *p = l->v[i]; p && l->v[i][0];) {
 			size_t n = strcspn(p, ",");
-			if (n > 0)
-				jw_bytes(w, NULL, p, n);
-			p += n + (p[n] == ',');
+			jw_bytes(w, NULL, p, n);
+			p = p[n] ? p + n + 1 : NULL;
 		}
 	jw_close(w, ']');
 }

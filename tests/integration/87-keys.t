@@ -40,6 +40,7 @@ is 'nor is it in the state' "$(grep -rlF "$(sed 's/.*_//' "$T/acme.key")" "$T/st
 like 'names that are not there are told' "$(abctl key add odd --harness helo --policy nope 2>&1 >/dev/null; abctl key rm odd)" 'notice: .*helo.*hello'
 like 'of policies, too' "$(abctl key add odd --harness hello --policy nope 2>&1 >/dev/null; abctl key rm odd)" 'notice: .*nope'
 is 'and those that are there are not' "$(abctl key add odd --harness hello --policy default 2>&1 >/dev/null | grep -c notice; abctl key rm odd >/dev/null)" 0
+like 'nothing between two commas is no verb' "$(abctl key add odd --verbs read,,run 2>&1)" "verbs: '' is none of read run"
 like 'only root makes keys' "$(as acme key add evil 2>&1)" 'a key may not POST /v1/keys'
 printf 'abk_%026d_%064d\n' 0 0 >"$T/none.key"
 is 'an unknown key' "$(status none GET /v1/runs)" 401
