@@ -17,6 +17,7 @@
 #include "supervisor/store.h"
 #include "supervisor/traces.h"
 #include "supervisor/uploads.h"
+#include "supervisor/visit.h"
 #include "supervisor/webhooks.h"
 
 #include <string.h>
@@ -497,9 +498,14 @@ static int may_delete(struct sessions *s, const char *id, struct err *e)
 	int rc = store_session(s->daemon->store, id, nothing, NULL, e);
 	if (rc < 0)
 		return rc;
-	if (sessions_live(s, id))
-		return err_set(
-		        e, -EBUSY, "session %s is in use: end its runs and commands first", id);
+	const struct session *live = sessions_live(s, id);
+	if (live)
+		return err_set(e, -EBUSY,
+		        live->visited && visit_passes(s->daemon, id)
+		                ? "session %s is in use: its files are looked at or written, "
+		                  "or it is prepared"
+		                : "session %s is in use: end its runs and commands first",
+		        id);
 	return deleting(s, id) ? err_set(e, -EBUSY, "session %s is being deleted", id) : 0;
 }
 

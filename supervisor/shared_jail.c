@@ -107,6 +107,11 @@ void shared_jail_leave(struct shared_jail *x)
 		kill_it(x);
 }
 
+unsigned shared_jail_commands(const struct shared_jail *x)
+{
+	return x->commands;
+}
+
 bool shared_jail_ends(const struct shared_jail *x)
 {
 	return x->killed;

@@ -29,6 +29,7 @@ struct shared_jail *shared_jail_join(struct shared_jail *x);
 void shared_jail_leave(struct shared_jail *x);
 void shared_jail_unref(struct shared_jail *x); /* NULL is fine */
 
+unsigned shared_jail_commands(const struct shared_jail *x);
 bool shared_jail_ends(const struct shared_jail *x);      /* it was killed */
 bool shared_jail_timed_out(const struct shared_jail *x); /* for that reason */
 

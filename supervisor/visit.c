@@ -92,6 +92,15 @@ void visit_jail_made(struct shared_jail *x, struct session *held, uint64_t jail)
 	held->commands = x;
 }
 
+/* A command may have joined those that look at files. */
+static bool only_visits(struct visits *v, const struct shared_jail *shared)
+{
+	unsigned n = 0;
+	list_for_each (x, &v->all, struct visit, link)
+		n += x->shared == shared;
+	return n == shared_jail_commands(shared);
+}
+
 bool visit_passes(struct daemon *d, const char *session)
 {
 	struct session *x = sessions_live(d->sessions, session);
@@ -100,7 +109,8 @@ bool visit_passes(struct daemon *d, const char *session)
 	if (x->users == x->makers)
 		return true;
 	return x->users == x->makers + 1 && x->lane.held &&
-	       (x->visited || !x->commands || shared_jail_ends(x->commands));
+	       (!x->commands || shared_jail_ends(x->commands) ||
+	               only_visits(d->visits, x->commands));
 }
 
 /* ---- ending ---- */

@@ -173,6 +173,17 @@ head -c 400000 /dev/zero >"$T/late"
 (curl -s --limit-rate 300k --unix-socket "$T/sock" -T "$T/late" "http://x/v1/sessions/$new/files/late" >/dev/null 2>&1 &)
 ok 'something is put there' wait_for 20 arrives
 ok 'a session goes when that is done' abctl session rm v/new
+joined=$(api -d '{"userId":"v","goalId":"joined"}' http://x/v1/sessions | json l.sessionId)
+curl -s --limit-rate 10k --unix-socket "$T/sock" -T "$T/late" "http://x/v1/sessions/$joined/files/late" >/dev/null 2>&1 &
+putter=$!
+ok 'something is put into another' wait_for 20 sh -c "$BIN/abctl --socket $T/sock session show $joined --json | grep -q '\"active\":true'"
+abctl exec "$joined" -- sh -c 'touch joined; sleep 60' >/dev/null 2>&1 &
+ok 'a command joins' wait_for 20 sh -c "$BIN/abctl --socket $T/sock session ls $joined | grep -q joined"
+kill "$putter"
+wait "$putter" 2>/dev/null
+begun=$SECONDS
+like 'which stays: that the session is in use is said' "$(abctl session rm "$joined" 2>&1)" 'is in use: end its runs and commands first'
+ok 'at once' test $((SECONDS - begun)) -lt 5
 
 # ---- with the home ----
 talk() { abctl run talker -s "$1" -p "$2" --json 2>/dev/null >"$T/talk"; json '(e.find(x=>x.type==="session.resumed")||{how:"begins"}).how+": "+e.find(x=>x.type==="run.done").result.finalText.trim()' <"$T/talk"; }
