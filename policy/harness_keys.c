@@ -48,11 +48,27 @@ static const struct key_table tools_keys = KEY_TABLE(tools_rows);
 
 /* ---- workspace and artifacts ---- */
 
+static bool is_below(const char *path, const char *dir)
+{
+	size_t n = strlen(dir);
+	return strncmp(path, dir, n) == 0 && path[n] == '/';
+}
+
 static int set_seed(const struct keys_ctx *k, const struct yaml_node *n, void *obj)
 {
 	struct harness *h = &((struct harness_build *)obj)->h;
-	return pairs_parse(
+	int r = pairs_parse(
 	        k, n, &h->seed, &h->nseed, form_relative, "a relative path without '.' and '..'");
+	if (r < 0)
+		return r;
+	yaml_each (it, n)
+		yaml_each (other, n)
+			if (is_below(other->key, it->key))
+				return keys_error(k, other->key_line,
+				        "'%s': '%.60s' cannot be below '%.60s', which is a file, "
+				        "too",
+				        n->key, other->key, it->key);
+	return 0;
 }
 
 static int set_repo(const struct keys_ctx *k, const struct yaml_node *n, void *obj)

@@ -461,7 +461,13 @@ int harnesses_agent(
 	list_for_each (x, &h->entries, struct entry, link)
 		if (x->kind == KIND_AGENT && x->error && is_of(x->file, backend))
 			return err_set(e, -ENOENT, "agent '%.64s': %.150s", backend, x->error);
-	return err_set(e, -ENOENT, "no agent '%.64s' in harnesses/agents", backend);
+	auto_buf struct buf names = BUF_INIT(256);
+	buf_puts(&names, "exec");
+	list_for_each (x, &h->entries, struct entry, link)
+		if (x->agent)
+			(void)buf_printf(&names, ", %s", x->agent->name);
+	return err_set(e, -ENOENT, "no agent '%.64s' in harnesses/agents (there are: %s)", backend,
+	        names.p);
 }
 
 void harnesses_agents(struct harnesses *h, harnesses_agent_fn *fn, void *ctx)

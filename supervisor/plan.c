@@ -149,15 +149,11 @@ static int look_up(struct daemon *d, struct harness *h, struct found *f, struct 
 	int rc = harness_unsupported(h, NULL, NULL, e);
 	if (rc < 0)
 		return rc;
-	if (harnesses_agent(d->harnesses, h->backend, &f->agent, e) < 0) {
-		err_wrap(e, "harness '%s'", h->name);
+	if (harnesses_agent(d->harnesses, h->backend, &f->agent, e) < 0)
 		return e->code = -ENOEXEC;
-	}
 	f->index = policies_find(d->policies, h->policy, &f->policy, e);
-	if (f->index < 0) {
-		err_wrap(e, "harness '%s'", h->name);
+	if (f->index < 0)
 		return e->code = -ENOEXEC;
-	}
 	rc = check_warm(h, f, e);
 	if (rc == 0)
 		rc = check_verify(h, f, e);

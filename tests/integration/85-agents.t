@@ -20,7 +20,7 @@ head -c 100000 /dev/zero >"$T/state/agents/codex/VERSION"
 is 'no endless one' "$(abctl agent show codex --json | json 'l.installed')" null
 rm -r "$T/state/agents/codex"
 abctl agent show codx 2>"$T/err"
-is 'an unknown agent is usage' "$? $(cat "$T/err")" "100 abctl: usage: no agent 'codx' in harnesses/agents"
+like 'an unknown agent is usage, and those there are' "$? $(cat "$T/err")" "^100 abctl: usage: no agent 'codx' in harnesses/agents \\(there are: exec, .*codex"
 for bad in 'ls --file x' 'show codex --registry https://r.test' 'probe codex --agents /x' 'rm codex --policy p'; do
 	# shellcheck disable=SC2086 # words
 	is "abctl agent $bad" "$(abctl agent $bad 2>&1 | head -n 1 | sed 's/ takes no --.*/ takes no/')" "abctl: usage: abctl agent ${bad%% *} takes no"
@@ -106,7 +106,7 @@ is 'it has its environment and cannot write to its files' "$(abctl agent probe k
 is 'a jail may have an agent' "$(abctl jail --agent dotted -- /opt/agent/bin/x)" 'Dotted 1.2.3.'
 is 'and a variable of one'"'"'s own' "$(abctl jail --agent fine --env WHO=they -- sh -c 'echo $WHO')" they
 abctl jail --agent none -- true 2>"$T/err"
-is 'an agent that does not exist' "$? $(cat "$T/err")" "100 abctl: usage: no agent 'none' in harnesses/agents"
+like 'an agent that does not exist' "$? $(cat "$T/err")" "^100 abctl: usage: no agent 'none' in harnesses/agents \\(there are"
 abctl jail --agent away -- true 2>"$T/err"
 like 'one that is not installed' "$? $(cat "$T/err")" "^111 abctl: system: agent 'away' is not installed"
 ok 'nothing is left' wait_for 20 no_jail_processes

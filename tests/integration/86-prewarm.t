@@ -11,6 +11,7 @@ harness plain "$seed"
 harness asks 'warm: { idleMs: 60000 }' 'Speak {{language}}.'
 harness clones 'workspace: { repo: "https://git.example/x" }'
 printf -- '---\npipeline: [{ harness: plain, prompt: a }]\n---\n' >"$T/etc/harnesses/steps.md"
+printf -- '---\nbackend: cluade\n---\n' >"$T/etc/harnesses/slip.md"
 begin 'runs: { max: 4, warm: 2 }'
 
 prewarm() { abctl session prewarm "u/$1" "$2" --wait --json 2>&1; }
@@ -47,6 +48,7 @@ is 'and used' "$(result)" 'succeeded|x|'
 like 'a text with parameters is not told ahead' "$(prewarm q asks | said)" '^ready|false|.*has parameters'
 like 'a checkout is its run'"'"'s' "$(prewarm q clones)" 'workspace.repo.*cannot be prewarmed'
 like 'a pipeline has no agent' "$(prewarm q steps)" 'is a pipeline: prewarm the harness of its first step'
+like 'an agent that is not there, said once' "$(prewarm q slip)" "^[^']*harness 'slip': no agent 'cluade' .*claude"
 like 'a harness that is not there' "$(prewarm q wram)" "no harness 'wram'.*warm"
 like 'wait is 0 or 1' "$(curl -s --unix-socket "$T/sock" -d '{"harness":"warm"}' 'http://x/v1/sessions/ses_00000000000000000000000000/prewarm?wait=yes')" '"status":400.*wait'
 like 'nor a session' "$(abctl session prewarm ses_00000000000000000000000000 warm 2>&1)" 'no session'

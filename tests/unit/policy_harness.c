@@ -100,6 +100,12 @@ static void params(void)
 	longest[sizeof(longest) - 1] = '\0';
 	refuse(h, "who", longest, "at most 4096 bytes");
 	harness_unref(h);
+	static const char within[] =
+	        "---\nbackend: claude\nworkspace:\n  seed: { a/b: x, a/b/c: y }\n---\n";
+	h = harness_parse("x.md", within, sizeof(within) - 1, NULL, NULL, &e);
+	ok(!h && strstr(e.text, "x.md:4: 'seed': 'a/b/c' cannot be below 'a/b', which is a file"),
+	        "a file below a file: %s", e.text);
+	harness_unref(h);
 	static const char loose[] = "---\nbackend: claude\n---\nSpeak {{lang}}.";
 	h = harness_parse("p.md", loose, sizeof(loose) - 1, NULL, NULL, &e);
 	must(h != NULL, "no params: %s", e.text);
