@@ -26,7 +26,6 @@
 #include "supervisor/store.h"
 #include "supervisor/trace.h"
 #include "supervisor/traces.h"
-#include "supervisor/visit.h"
 #include "supervisor/webhooks.h"
 
 #include <stdio.h>
@@ -475,12 +474,10 @@ int runs_keep_session(struct runs *rs, const char *id, struct session **ret, str
 	if (rc < 0)
 		return rc;
 	if (!sched_hold(rs->sched, session_lane(x))) {
-		bool visited = x->visited;
 		sessions_drop(rs->daemon->sessions, x);
-		visited = visited && visit_passes(rs->daemon, id);
 		return err_set(e, -EBUSY,
-		        visited ? "files of session %s are looked at or written, or it is prepared"
-		                : "a run or command of session %s is just starting or ending",
+		        "a run or command of session %s is just starting or ending, or it is "
+		        "prepared, or its files are looked at or written",
 		        id);
 	}
 	*ret = x;

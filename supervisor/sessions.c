@@ -17,7 +17,6 @@
 #include "supervisor/store.h"
 #include "supervisor/traces.h"
 #include "supervisor/uploads.h"
-#include "supervisor/visit.h"
 #include "supervisor/webhooks.h"
 
 #include <string.h>
@@ -498,13 +497,9 @@ static int may_delete(struct sessions *s, const char *id, struct err *e)
 	int rc = store_session(s->daemon->store, id, nothing, NULL, e);
 	if (rc < 0)
 		return rc;
-	const struct session *live = sessions_live(s, id);
-	if (live)
+	if (sessions_live(s, id))
 		return err_set(e, -EBUSY,
-		        live->visited && visit_passes(s->daemon, id)
-		                ? "session %s is in use: its files are looked at or written, "
-		                  "or it is prepared"
-		                : "session %s is in use: end its runs and commands first",
+		        "session %s is in use: end its runs, commands and requests for files first",
 		        id);
 	return deleting(s, id) ? err_set(e, -EBUSY, "session %s is being deleted", id) : 0;
 }

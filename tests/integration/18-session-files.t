@@ -182,7 +182,7 @@ ok 'a command joins' wait_for 20 sh -c "$BIN/abctl --socket $T/sock session ls $
 kill "$putter"
 wait "$putter" 2>/dev/null
 begun=$SECONDS
-like 'which stays: that the session is in use is said' "$(abctl session rm "$joined" 2>&1)" 'is in use: end its runs and commands first'
+like 'which stays: that the session is in use is said' "$(abctl session rm "$joined" 2>&1)" 'is in use: end its runs, commands and requests for files first'
 ok 'at once' test $((SECONDS - begun)) -lt 5
 
 # ---- with the home ----
