@@ -31,7 +31,6 @@ struct prewarm {
 
 static void let_go(struct prewarm *x)
 {
-	x->session->visited = false;
 	runs_let_session(x->d->runs, x->session);
 	harness_unref(x->harness);
 	resume_done(&x->resume);
@@ -178,7 +177,6 @@ int prewarm_begin(struct daemon *d, const char *session, const char *harness, pr
 	}
 	struct prewarm *x = xnew(struct prewarm);
 	*x = (struct prewarm){.d = d, .session = held, .harness = h, .done = done, .ctx = ctx};
-	held->visited = true; /* whoever deletes it waits until this has passed */
 	rc = prepare(x, ret, e);
 	if (rc != 0)
 		let_go(x);

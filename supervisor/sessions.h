@@ -37,7 +37,6 @@ struct session {
 	char policy[NAME_MAX_LEN];    /* the jail's */
 	bool seeded;                  /* seed files were written once */
 	bool coming;                  /* it was not ready yet when it was held first */
-	bool visited;                 /* held for a request for files alone */
 	unsigned users;               /* runs and execs that hold it; freed at 0 */
 	unsigned makers;              /* of those, until a commit (sessions_make) */
 };

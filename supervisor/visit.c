@@ -74,7 +74,6 @@ static void guest_left(void *ctx)
 	store_use_session(g->d->store, g->session->id, clock_wall_ms());
 	g->session->jail = 0;
 	g->session->commands = NULL;
-	g->session->visited = false;
 	runs_let_session(g->d->runs, g->session);
 }
 
@@ -240,7 +239,6 @@ static int make(struct visit *x, struct err *e)
 		return rc;
 	}
 	(void)str_copy(held->policy, sizeof(held->policy), p->name);
-	held->visited = true;
 	x->makes = held;
 	x->shared = visit_jail(d, held, (int64_t)p->limits.wall_ms);
 	set_state(x, ASKED);
